@@ -25,6 +25,7 @@ from freshness import settings
 from httpd import HITS
 from test_linearizable import check, places
 from test_parity import compare
+from test_served_again import sent_at_their_length
 from trace import PathTrace
 from waiting import wait_for
 
@@ -173,6 +174,16 @@ def test_change_is_seen_at_the_next_request(servers, roots):
         (directory / ".htaccess").unlink()
         assert statuses(flash, "/changes/file.txt", "all.test") == [200]
         (directory / "new.txt").unlink()
+
+
+@pytest.mark.needs_flashpache
+def test_another_length_by_another_machine(make, roots, base, slow_directory):
+    """No event tells of it, and the answer is used until its TTL is over."""
+    source = base / "others"
+    source.mkdir()
+    flash = make("others", settings={"ttl_ms": 600_000},
+                 config=f"{httpd22.main(*roots)}Alias /others/ {slow_directory(source, 0)}/\n")
+    sent_at_their_length(lambda name: (statuses(flash, f"/others/{name}")[0], body(flash, f"/others/{name}")), source)
 
 
 @pytest.mark.needs_flashpache

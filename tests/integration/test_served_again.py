@@ -97,25 +97,29 @@ SIZES = (17_000, 60_000, 100_000)       # none is served by its content
 FIRST_READ = 65_536                     # so much is read before the header
 
 
+def sent_at_their_length(ask, source):
+    """Another machine changes lengths of files in place. ask(name): (status, body). No response breaks off, none is cut."""
+    first, second = tree.content("first", SIZES[-1]), tree.content("second", SIZES[-1])
+    for size in SIZES:
+        name = f"{size}.bin"
+        for now in (3, size // 2, 0):
+            tree.put(source / name, first[:size])
+            assert {ask(name)[0] for _ in range(KNOWN)} == {200}
+            os.truncate(source / name, now)
+            assert [ask(name) for _ in range(KNOWN)] == [(200, first[:now])] * KNOWN
+        tree.put(source / name, first[:size])
+        assert ask(name)[0] == 200
+        if size < FIRST_READ:
+            tree.put(source / name, second[:size + 5000])
+            assert ask(name) == (200, second[:size + 5000])
+
+
 @pytest.mark.parametrize("mpm", ("event", "prefork"))
 @pytest.mark.needs_flashpache
 def test_another_length_by_another_machine(lab, base, slow_directory, mpm):
-    """No event tells of it, and the answer is used until its TTL is over. No response breaks off, and none is cut."""
+    """No event tells of it, and the answer is used until its TTL is over."""
     source = base / f"others-{mpm}"
-    first, second = tree.content("first", SIZES[-1]), tree.content("second", SIZES[-1])
-    for size in SIZES:
-        tree.put(source / f"{size}.bin", first[:size])
-    root = slow_directory(source, 0)
-    server = lab.under_test(f"others-{mpm}", root, mpm=mpm, daemon_settings={"ttl_ms": 600_000})
-    for size in SIZES:
-        for now in (3, size // 2, 0):
-            with Client(server.port) as client:
-                assert {client.get(f"/{size}.bin")[0] for _ in range(KNOWN)} == {200}
-                os.truncate(source / f"{size}.bin", now)
-                assert [client.get(f"/{size}.bin") for _ in range(KNOWN)] == [(200, first[:now])] * KNOWN
-            tree.put(source / f"{size}.bin", first[:size])
-        if size < FIRST_READ:
-            with Client(server.port) as client:
-                assert client.get(f"/{size}.bin")[0] == 200
-                tree.put(source / f"{size}.bin", second[:size + 5000])
-                assert client.get(f"/{size}.bin") == (200, second[:size + 5000])
+    source.mkdir()
+    server = lab.under_test(f"others-{mpm}", slow_directory(source, 0), mpm=mpm, daemon_settings={"ttl_ms": 600_000})
+    with Client(server.port) as client:
+        sent_at_their_length(lambda name: client.get(f"/{name}"), source)
