@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random changes of a small tree, and right after each some random questions: the answers are stock's.
 
-Nobody thought of the cases here. Few names, so that each is a file, a directory and a link in turn, also an access
-file, an index or a variant. The questions are for files, directory indexes, negotiated names, conditions and
+Nobody thought of the cases here. Names are few, so each is a file, a directory and a link in turn, also an access file,
+an index or a variant. The questions are for files, directory indexes, negotiated names, conditions and
 expressions that test files. A stock httpd is asked the same while nothing changes.
 """
 
@@ -21,6 +21,7 @@ from forms import chosen, full
 from freshness import WATCHED, bound_s, settings
 from httpd import user_ids
 from lease_kit import NOTE_CONFIG
+from linear_kinds import Spot
 from quick import Quick, field, note
 
 pytestmark = pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")
@@ -62,8 +63,9 @@ Header always set X-If 1
 
 
 class Tree:
-    """The directory with the changes, which httpd knows as `served`. Each method in CHANGES_OF makes one; OSError: not
-    possible now. links: a file may have several names. On FUSE each name may be a file of its own.
+    """The directory with the changes, which httpd knows as `served`. Each method in CHANGES_OF makes one, and
+    returns the names that it concerns if it chose others; OSError: not possible now. links: a file may have several
+    names. On FUSE each name may be a file of its own.
 
     No directory may be passed but not read (mode 711): inotify cannot watch it, and ttl_ms holds there.
     """
@@ -92,7 +94,7 @@ class Tree:
             name, other = self.name(), self.name()
             what = self.random.choice(self.kinds)
             try:
-                concerned = what(self, name, other)
+                concerned = what(self, name, other) or (name, other)
             except OSError:
                 continue
             self.history.append(f"{what.__name__} {' '.join(concerned)}")
@@ -105,19 +107,13 @@ class Tree:
             else:
                 path.unlink()
 
-    def write(self, name, other):
+    def write(self, name, _other):
         (self.root / name).write_text(self.text(name))
-        return name, other
 
-    def write_in_place(self, name, other):
-        fd = os.open(self.root / name, os.O_WRONLY)
-        try:
-            os.pwrite(fd, self.text(name).encode(), 0)
-        finally:
-            os.close(fd)
-        return name, other
+    def write_in_place(self, name, _other):
+        Spot(self.root, "").pwrite(name, self.text(name).encode())
 
-    def link_a_nameless_file(self, name, other):
+    def link_a_nameless_file(self, name, _other):
         fd = os.open(self.root, os.O_TMPFILE | os.O_WRONLY, 0o644)
         try:
             os.write(fd, self.text(name).encode())
@@ -125,15 +121,12 @@ class Tree:
             os.link(f"/proc/self/fd/{fd}", self.root / name, src_dir_fd=fd)
         finally:
             os.close(fd)
-        return name, other
 
-    def truncate(self, name, other):
+    def truncate(self, name, _other):
         os.truncate(self.root / name, self.random.choice((0, 3)))
-        return name, other
 
-    def unlink(self, name, other):
+    def unlink(self, name, _other):
         (self.root / name).unlink()
-        return name, other
 
     def make_directory(self, _name, other):
         name = self.directory()
@@ -147,7 +140,6 @@ class Tree:
 
     def rename(self, name, other):
         os.rename(self.root / name, self.root / other)
-        return name, other
 
     def rename_directory(self, _name, _other):
         name, other = self.directory(), self.directory()
@@ -156,35 +148,29 @@ class Tree:
 
     def exchange(self, name, other):
         exchange(self.root / name, self.root / other)
-        return name, other
 
     def symlink(self, name, other):
         target = self.random.choice((str(self.served / other), "../" * name.count("/") + other))
         (self.root / name).unlink(missing_ok=True)
         os.symlink(target, self.root / name)
-        return name, other
 
     def link(self, name, other):
         os.link(self.root / name, self.root / other)
-        return name, other
 
-    def set_mode(self, name, other):
+    def set_mode(self, name, _other):
         os.chmod(self.root / name, self.random.choice((0o644, 0o755, 0o600, 0o744)))
-        return name, other
 
     def set_mode_of_directory(self, _name, other):
         name = self.directory()
         os.chmod(self.root / name, self.random.choice((0o755, 0o755, 0o744, 0o700)))
         return name, other
 
-    def set_owner(self, name, other):
+    def set_owner(self, name, _other):
         os.chown(self.root / name, self.random.choice((0, user_ids()[0])), -1, follow_symlinks=False)
-        return name, other
 
-    def set_time(self, name, other):
+    def set_time(self, name, _other):
         self.number += 1
         os.utime(self.root / name, (OLD + self.number, OLD + self.number))
-        return name, other
 
 
 CHANGES_OF = (Tree.write, Tree.write, Tree.write, Tree.write, Tree.write_in_place, Tree.link_a_nameless_file,
@@ -258,9 +244,9 @@ def test_as_stock(lab, base, slow_directory, where, mpm, clock):  # noqa: F811
     reported = where != OTHER
     with (filesystems.directory(KINDS.get(where, where), below, slow_directory) as served,
           nullcontext() if where == "unsettled" else clock.ahead(SETTLED_S)):
-        limits = {"roots": [served]} if where == "fanotify" else {}
+        marked = {"roots": [served]} if where == "fanotify" else {}
         flash = lab.under_test(f"flash-{where}-{mpm}", served, mpm=mpm, config=config(served),
-                               daemon_settings={**settings(reported), **limits})
+                               daemon_settings={**settings(reported), **marked})
         stock = lab.stock(f"stock-{where}-{mpm}", served, mpm=mpm, config=config(served)).start()
         tree = Tree(served if reported else below / "fuse-source", served, seed, KINDS.get(where, where) != "fuse")
         compared = Comparison(tree, flash, stock)
