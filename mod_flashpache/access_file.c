@@ -143,7 +143,8 @@ bool fp_access_file_is_pure(const request_rec *r, const char *path, const struct
 static fp_status find_answer(const struct fp_names *names, const char *path, struct fp_answer *a,
                              struct fp_lease_view **view_r)
 {
-    fp_status st = fp_shared_find(fp_child_client, names, path, strlen(path), false, a, view_r);
+    bool known;
+    fp_status st = fp_shared_find(fp_child_client, names, path, strlen(path), false, a, view_r, &known);
 
     if (st == FP_ABSENT)
         st = fp_client_lookup(fp_child_client, path, strlen(path), names, a, view_r);

@@ -103,6 +103,11 @@ struct fp_file *fp_file_create(int fd, bool local)
     return file;
 }
 
+void fp_file_set_mappable(struct fp_file *file, bool mappable)
+{
+    atomic_store_explicit(&file->mappable, mappable ? MAPPABLE : NOT_MAPPABLE, memory_order_relaxed);
+}
+
 static struct fp_mapping *map_all(int fd, size_t size, int flags)
 {
     struct fp_mapping *m = malloc(sizeof(*m));

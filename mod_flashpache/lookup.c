@@ -11,8 +11,10 @@
 #include "common/lease_table.h"
 #include "common/wire.h"
 #include "file.h"
+#include "file_bucket.h"
 #include "fresh.h"
 #include "lease.h"
+#include "look.h"
 #include "request.h"
 #include "settings.h"
 #include "shared.h"
@@ -135,12 +137,12 @@ static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, b
 /* Finds an answer that another child, or the daemon itself, has put into the shared table. Returns
  * as fp_shared_find(). */
 static fp_status find_shared(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                             struct found *found_r)
+                             struct found *found_r, bool *known_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
     struct fp_lease_view *view;
-    fp_status st = fp_shared_find(fp_child_client, &settings->names, path, len, fresh, a, &view);
+    fp_status st = fp_shared_find(fp_child_client, &settings->names, path, len, fresh, a, &view, known_r);
 
     if (st != FP_OK)
         return st;
@@ -150,17 +152,50 @@ static fp_status find_shared(const request_rec *r, const char *path, apr_size_t 
     return found_r->lease != NULL ? FP_OK : FP_ABSENT;
 }
 
+/* Looks at a file in a known directory. Returns as fp_look(). */
+static fp_status look(const request_rec *r, const char *path, apr_size_t len, bool fresh, struct found *found_r)
+{
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    struct fp_answer *a = fp_request_room(r);
+    struct fp_lease_view *view;
+    fp_status st;
+
+    /* Only the daemon knows which file systems are out of service. */
+    if (refuses(settings))
+        return FP_ABSENT;
+    st = fp_look(fp_child_client, &settings->names, path, len, fresh, a, &view);
+    if (st != FP_OK)
+        return st;
+    found_r->outcome = FP_COUNT_LOOK;
+    found_r->lease = fp_lease_create(settings, path, len, a, view);
+    if (found_r->lease == NULL)
+        return FP_NOMEM;
+    /* One copy costs less than to map, and to unmap after the response. */
+    if (found_r->lease->file != NULL)
+        fp_file_set_mappable(found_r->lease->file,
+                             fp_step_target(found_r->lease->last)->size > FP_FILE_SMALL);
+    return FP_OK;
+}
+
+static bool was_asked(const struct found *found)
+{
+    return found->outcome != FP_COUNT_LEASE && found->outcome != FP_COUNT_LOOK;
+}
+
 /* Finds an answer, without a message if possible. */
 static fp_status find(const request_rec *r, const char *path, apr_size_t len, bool fresh,
                       struct found *found_r)
 {
+    bool known;
     fp_status st;
 
     found_r->outcome = FP_COUNT_LEASE;
     found_r->lease = fp_lease_find(fp_settings_of(r->server), path, len, fresh);
     if (found_r->lease != NULL)
         return FP_OK;
-    st = find_shared(r, path, len, fresh, found_r);
+    st = find_shared(r, path, len, fresh, found_r, &known);
+    if (st == FP_ABSENT && !known)
+        st = look(r, path, len, fresh, found_r);
     return st == FP_ABSENT ? fetch(r, path, len, fresh, found_r) : st;
 }
 
@@ -268,7 +303,7 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
         return DECLINED;
     }
     st = find_agreeing(r, path, len, fresh, &found);
-    if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
+    if (st != FP_OK || was_asked(&found))
         fp_request_add_us(r, (fp_now_ns() - began_ns) / 1000);
     if (st == FP_ABSENT) {
         fp_request_note(r, FP_COUNT_KNOWN);
@@ -352,7 +387,7 @@ static const struct fp_request *ask_test(request_rec *r, const char *path, apr_s
     struct found found;
     const fp_status st = find(r, path, len, true, &found);
 
-    if (st != FP_OK || found.outcome != FP_COUNT_LEASE)
+    if (st != FP_OK || was_asked(&found))
         fp_request_add_us(r, fp_now_us() - began_us);
     return st == FP_OK ? fp_request_remember_test(r, found.lease, found.outcome) : NULL;
 }

@@ -17,6 +17,7 @@ APLOG_USE_MODULE(flashpache);
 #define USUAL_TIMEOUT apr_time_from_sec(10)
 #define USUAL_PARSED  500
 #define USUAL_LEASES  2000
+#define USUAL_ADMISSION 16 /* about what a question costs more than a look, by what a lease costs less */
 #define MOST_KEPT     1000000
 #define LEAST_TIMEOUT (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT  apr_time_from_sec(60)
@@ -28,7 +29,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
     (void)s;
     n->engine = FP_ENGINE_UNSET;
     n->rewrite = 1;
-    n->external = n->parsed = n->leases = n->server_timing = n->refuses_unavailable = -1;
+    n->external = n->parsed = n->leases = n->admission = n->server_timing = n->refuses_unavailable = -1;
     return n;
 }
 
@@ -92,6 +93,8 @@ static void set_defaults(apr_pool_t *p, struct fp_settings *n)
         n->parsed = USUAL_PARSED;
     if (n->leases == -1)
         n->leases = USUAL_LEASES;
+    if (n->admission == -1)
+        n->admission = USUAL_ADMISSION;
 }
 
 /* ---- .htaccess files ---- */
@@ -210,6 +213,24 @@ static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
     *file = ap_server_root_relative(cmd->pool, arg);
     return *file != NULL ? NULL
                          : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
+}
+
+static const char *set_admission(cmd_parms *cmd, void *dir, const char *arg)
+{
+    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    char *end;
+    long n = strtol(arg, &end, 10);
+
+    (void)dir;
+    if (wrong != NULL)
+        return wrong;
+    if (end == arg || *end != '\0' || n < 1 || n > MOST_KEPT)
+        return apr_psprintf(cmd->pool,
+                            "FlashpacheAdmission %s: give how many requests for a file that the daemon does not know "
+                            "yet make one question, 1 (each) to %d",
+                            arg, MOST_KEPT);
+    fp_settings_of(cmd->server)->admission = (int)n;
+    return NULL;
 }
 
 /* cmd->info: the offset of an int. */
@@ -384,6 +405,8 @@ const command_rec fp_directives[] = {
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
     AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)offsetof(struct fp_settings, leases), RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
+    AP_INIT_TAKE1("FlashpacheAdmission", set_admission, NULL, RSRC_CONF,
+                  "of so many requests for files that the daemon does not know yet one asks it (16)"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),

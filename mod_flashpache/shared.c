@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "common/answer.h"
 #include "common/answer_table.h"
@@ -14,13 +12,7 @@
 #include "common/clock.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
-
-#ifdef SYS_openat2
-#include <linux/openat2.h>
-#ifndef RESOLVE_CACHED
-#define RESOLVE_CACHED 0x20
-#endif
-#endif
+#include "open_path.h"
 
 static bool in_use;
 
@@ -29,8 +21,7 @@ void fp_shared_init(bool use)
     in_use = use;
 }
 
-/* Call it after copying the answer: if it holds now, the copy is of a valid answer. */
-static bool holds(const struct fp_lease_view *view, const struct fp_answer *a)
+bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a)
 {
     const uint64_t now = fp_now_ms();
 
@@ -59,31 +50,14 @@ static bool is_file(int fd, const struct fp_meta *m)
            && is_time(&m->ctime, &st.st_ctim);
 }
 
-static int open_from_memory(const char *name)
-{
-#ifdef SYS_openat2
-    const struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-                                  .resolve = RESOLVE_CACHED };
-
-    return (int)syscall(SYS_openat2, AT_FDCWD, name, &how, sizeof(how));
-#else
-    (void)name;
-    return -1;
-#endif
-}
-
-/*
- * Opens the file by its name, only from the kernel's memory (RESOLVE_CACHED, since Linux 5.12). A
- * name on the way may lie on a file system that does not answer. False: it opened nothing, or
- * another file.
- */
+/* Opens the file by its name. False: it opened nothing, or another file. */
 static bool open_by_name(const char *path, size_t len, struct fp_answer *a)
 {
     char name[FP_MAX_PATH + 1];
 
     memcpy(name, path, len);
     name[len] = '\0';
-    a->fd = open_from_memory(name);
+    a->fd = fp_open_from_memory(name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (a->fd == -1 || is_file(a->fd, fp_step_target(&a->steps[a->n_steps - 1])))
         return a->fd != -1;
     fp_close(&a->fd);
@@ -99,7 +73,7 @@ static bool have_file(const struct fp_lease_view *view, const char *path, size_t
     if (!a->local || !open_by_name(path, len, a))
         return false;
     /* The name may have led elsewhere for a moment. */
-    if (holds(view, a))
+    if (fp_shared_holds(view, a))
         return true;
     fp_close(&a->fd);
     return false;
@@ -115,24 +89,35 @@ static void mark(const struct fp_lease_view *view, const struct fp_answer *a)
         fp_lease_view_reference(view, a->steps[n - 2].slot);
 }
 
-fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
-                         bool fresh, struct fp_answer *a, struct fp_lease_view **view_r)
+fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r)
 {
     fp_status st;
 
     *view_r = NULL;
-    fp_answer_init(a, FP_FAILED);
     if (!in_use)
         return FP_ABSENT;
     st = fp_client_view(client, view_r);
+    return st == FP_OK && *view_r == NULL ? FP_ABSENT : st;
+}
+
+fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
+                         bool fresh, struct fp_answer *a, struct fp_lease_view **view_r, bool *known_r)
+{
+    fp_status st;
+
+    *known_r = false;
+    fp_answer_init(a, FP_FAILED);
+    st = fp_shared_view(client, view_r);
     if (st != FP_OK)
         return st;
-    if (*view_r == NULL)
-        return FP_ABSENT;
-    if (fp_answer_view_find(fp_lease_view_answers(*view_r), names, path, len, a) && (!fresh || a->watched)
-        && holds(*view_r, a) && have_file(*view_r, path, len, a)) {
-        mark(*view_r, a);
-        return FP_OK;
+    if (fp_answer_view_find(fp_lease_view_answers(*view_r), names, path, len, a)) {
+        const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+        if ((!fresh || a->watched) && fp_shared_holds(*view_r, a) && have_file(*view_r, path, len, a)) {
+            mark(*view_r, a);
+            return FP_OK;
+        }
+        *known_r = fp_lease_view_is_known(*view_r, last->slot, last->generation);
     }
     fp_lease_view_release(view_r);
     return FP_ABSENT;

@@ -167,6 +167,7 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
             a->n_names = e->n_access;
     }
     a->watched = a->above_watched && end->watched && a->leasable;
+    a->above_local = end->parent != NULL && end->parent->validity.local;
 }
 
 /* True if the entry's descriptor or content is kept. */

@@ -48,6 +48,7 @@ struct fp_validity {
     uint32_t ttl_ms;      /* else */
     uint32_t negative_ms; /* for absent names, if it is less; 0: as for others */
     uint32_t stale_ms;    /* so much longer if the file system does not answer */
+    bool local;           /* no server answers for it, nor a process */
     bool folds;           /* an event in a directory may be of any name in it */
     bool partial;         /* others make changes that are not reported: at most ttl_ms */
     bool left_out;        /* a watch is left out for now (noise.h): without one not valid at all */

@@ -30,7 +30,8 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->source = FP_SOURCE_WORKER;
     a->n_steps = a->n_names = 0;
     a->fd = -1;
-    a->leasable = a->local = a->content = a->readable = a->watched = a->above_watched = a->unchanged = false;
+    a->leasable = a->local = a->content = a->readable = a->unchanged = false;
+    a->watched = a->above_watched = a->above_local = false;
     a->content_at = 0;
 }
 

@@ -77,7 +77,8 @@ struct fp_answer {
                                  slots of all its steps allow, */
     bool watched;       /* and this machine's changes of each step are reported, as long
                                  as they allow: also after a change of the client's own */
-    bool above_watched; /* from the cache only: the same of each step but the last */
+    bool above_watched; /* from the cache or the table only: the same of each step but the last */
+    bool above_local;   /* the same two only: the step before it ends on a file system of this machine */
     int fd;
     bool local, content, readable;
     uint64_t content_at;

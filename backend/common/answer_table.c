@@ -15,7 +15,7 @@
 #include "common/ring.h"
 #include "common/wire.h"
 
-#define MAGIC 0x46504132u /* "FPA2": another layout, another number */
+#define MAGIC 0x46504133u /* "FPA3": another layout, another number */
 
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
@@ -29,7 +29,7 @@
 
 enum kind { DIR = 1, LEAF = 2 };
 
-/* Flags of a LEAF. */
+/* Flags of a LEAF; a DIR has LOCAL and WATCHED. */
 enum { READABLE = 1, LOCAL = 2, WATCHED = 4, CONTENT = 16 };
 
 /* Stands in front of a record's key and body, whose lengths it has; zeros fill the record's last unit. */
@@ -309,7 +309,7 @@ static void put_dir(struct fp_answer_table *t, const char *path, const struct fp
 
     set_key(&t->key, DIR, path, a->steps[n - 1].end, t->area->key);
     begin_body(t, &w);
-    fp_put_u8(&w, a->above_watched ? WATCHED : 0);
+    fp_put_u8(&w, (uint8_t)((a->above_local ? LOCAL : 0) | (a->above_watched ? WATCHED : 0)));
     fp_put_u8(&w, (uint8_t)a->n_names);
     fp_put_u8(&w, (uint8_t)n);
     for (unsigned i = 0; i < n; i++)
@@ -489,23 +489,50 @@ static bool get_leaf(struct fp_reader *r, struct fp_answer *a, struct above *abo
     return fp_reader_done(r);
 }
 
-/* Reads the steps to the leaf's directory, as they were at the very moment that the leaf means. */
-static bool get_dir(struct fp_reader *r, struct fp_answer *a, const struct above *above)
+/* Reads the steps to a directory, a->n_steps of them. */
+static bool get_dir(struct fp_reader *r, struct fp_answer *a)
 {
     const uint8_t flags = fp_get_u8(r);
-    const struct fp_step *last;
 
-    if ((flags & ~WATCHED) != 0 || fp_get_u8(r) != a->n_names)
-        return false;
-    a->watched = a->watched && (flags & WATCHED) != 0;
+    a->above_local = (flags & LOCAL) != 0;
+    a->above_watched = (flags & WATCHED) != 0;
+    a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
-    if (a->n_steps == 0 || a->n_steps >= FP_MAX_STEPS)
+    if ((flags & ~(LOCAL | WATCHED)) != 0 || a->n_names > FP_MAX_NAMES || a->n_steps == 0
+        || a->n_steps >= FP_MAX_STEPS)
         return false;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
         fp_get_step(r, &a->steps[i], a->n_names);
+    return fp_reader_done(r);
+}
+
+static bool find_dir(const struct fp_answer_view *v, struct key *k, const char *path, size_t len,
+                     struct fp_answer *a, struct room *copy)
+{
+    struct fp_reader r;
+
+    set_key(k, DIR, path, len, v->key);
+    return find_record(v, k, copy, &r) && get_dir(&r, a) && a->steps[a->n_steps - 1].end == len;
+}
+
+/* Puts the steps to the leaf's directory into *a, as they were at the very moment that the leaf means. */
+static bool find_above(const struct fp_answer_view *v, struct key *k, const char *path,
+                       const struct above *above, struct fp_answer *a, struct room *copy)
+{
+    const unsigned n_names = a->n_names;
+    const struct fp_step *last;
+
+    if (!find_dir(v, k, path, above->len, a, copy))
+        return false;
     last = &a->steps[a->n_steps - 1];
-    return fp_reader_done(r) && last->end == above->len && last->slot == above->slot
-           && last->generation == above->generation;
+    a->watched = a->watched && a->above_watched;
+    return a->n_names == n_names && last->slot == above->slot && last->generation == above->generation;
+}
+
+static void begin_answer(struct fp_answer *a)
+{
+    fp_answer_init(a, FP_OK);
+    a->source = FP_SOURCE_CACHE;
 }
 
 /* As fp_answer_view_find(), for records that have room. */
@@ -517,8 +544,7 @@ static bool find(const struct fp_answer_view *v, const struct fp_names *names, c
     struct fp_reader r;
     struct key k;
 
-    fp_answer_init(a, FP_OK);
-    a->source = FP_SOURCE_CACHE;
+    begin_answer(a);
     a->leasable = true;
     if (len > FP_MAX_PATH || !begin_key(&k, names))
         return false;
@@ -526,31 +552,57 @@ static bool find(const struct fp_answer_view *v, const struct fp_names *names, c
     if (!find_record(v, &k, copy, &r) || !get_leaf(&r, a, &above, &last) || above.len >= len
         || (a->n_names != 0 && a->n_names != names->n))
         return false;
-    if (above.len > 0) {
-        set_key(&k, DIR, path, above.len, v->key);
-        if (!find_record(v, &k, copy, &r) || !get_dir(&r, a, &above))
-            return false;
-    }
+    if (above.len > 0 && !find_above(v, &k, path, &above, a, copy))
+        return false;
     memcpy(&a->steps[a->n_steps++], &last, fp_step_size(&last, a->n_names));
     return fp_answer_fits(a, len);
 }
 
+/* As fp_answer_view_find_dir(), for records that have room. */
+static bool find_dir_alone(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
+                           size_t len, struct fp_answer *a, struct room *copy)
+{
+    struct key k;
+
+    begin_answer(a);
+    return len <= FP_MAX_PATH && begin_key(&k, names) && find_dir(v, &k, path, len, a, copy)
+           && (a->n_names == 0 || a->n_names == names->n) && fp_answer_fits(a, len)
+           && fp_step_is_dir(&a->steps[a->n_steps - 1]);
+}
+
+typedef bool find_in_room(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
+                          size_t len, struct fp_answer *a, struct room *copy);
+
 /* Not inlined: the compiler has each page of a large frame touched.  Each would stay with the process, even
  * if that never meets a long record. */
-__attribute__((noinline)) static bool find_long(const struct fp_answer_view *v, const struct fp_names *names,
-                                                const char *path, size_t len, struct fp_answer *a)
+__attribute__((noinline)) static bool find_long(find_in_room *how, const struct fp_answer_view *v,
+                                                const struct fp_names *names, const char *path, size_t len,
+                                                struct fp_answer *a)
 {
     uint8_t bytes[RECORD_MOST];
     struct room room = { bytes, sizeof(bytes), false };
 
-    return find(v, names, path, len, a, &room);
+    return how(v, names, path, len, a, &room);
+}
+
+static bool find_usual(find_in_room *how, const struct fp_answer_view *v, const struct fp_names *names,
+                       const char *path, size_t len, struct fp_answer *a)
+{
+    uint8_t bytes[RECORD_USUAL];
+    struct room room = { bytes, sizeof(bytes), false };
+
+    return how(v, names, path, len, a, &room)
+           || (room.is_short && find_long(how, v, names, path, len, a));
 }
 
 bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
                          size_t len, struct fp_answer *a)
 {
-    uint8_t bytes[RECORD_USUAL];
-    struct room room = { bytes, sizeof(bytes), false };
+    return find_usual(find, v, names, path, len, a);
+}
 
-    return find(v, names, path, len, a, &room) || (room.is_short && find_long(v, names, path, len, a));
+bool fp_answer_view_find_dir(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
+                             size_t len, struct fp_answer *a)
+{
+    return find_usual(find_dir_alone, v, names, path, len, a);
 }

@@ -89,4 +89,12 @@ void fp_answer_view_destroy(struct fp_answer_view **v);
 bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
                          size_t len, struct fp_answer *a);
 
+/*
+ * The steps to a directory in normal form, whose path has len bytes, with the access files of these names.
+ * a->above_local and a->above_watched are about them.  The rest is as above: they may be used once the lease
+ * table says so, looked at afterwards.  False: there are none.
+ */
+bool fp_answer_view_find_dir(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
+                             size_t len, struct fp_answer *a);
+
 #endif

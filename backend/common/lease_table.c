@@ -375,17 +375,32 @@ bool fp_lease_view_is_retired(const struct fp_lease_view *v)
     return atomic_load_explicit(&v->area->current_until_ms, memory_order_relaxed) == 0;
 }
 
+/* *word_r is set if the slot has that generation. */
+static bool has_generation(const struct fp_lease_view *v, uint32_t slot, uint32_t generation, uint64_t *word_r)
+{
+    if (slot == FP_NO_SLOT || slot >= v->n || generation == EXHAUSTED)
+        return false;
+    *word_r = atomic_load_explicit(&v->area->words[slot], memory_order_acquire);
+    return generation_of(*word_r) == generation;
+}
+
 bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
                             uint64_t now_ms)
 {
     uint64_t word;
     uint32_t ahead;
 
-    if (slot == FP_NO_SLOT || slot >= v->n || generation == EXHAUSTED)
+    if (!has_generation(v, slot, generation, &word))
         return false;
-    word = atomic_load_explicit(&v->area->words[slot], memory_order_acquire);
     ahead = (uint32_t)word - ticks(now_ms);
-    return generation_of(word) == generation && ahead > 0 && ahead <= FP_SLOT_TICKS_AHEAD;
+    return ahead > 0 && ahead <= FP_SLOT_TICKS_AHEAD;
+}
+
+bool fp_lease_view_is_known(const struct fp_lease_view *v, uint32_t slot, uint32_t generation)
+{
+    uint64_t word;
+
+    return has_generation(v, slot, generation, &word);
 }
 
 static void set_referenced(const struct fp_lease_view *v, uint32_t slot)

@@ -134,6 +134,8 @@ bool fp_lease_view_is_retired(const struct fp_lease_view *v);
  * generation and has not expired. */
 bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
                             uint64_t now_ms);
+/* True if this is still the slot's generation, whether or not it has expired. */
+bool fp_lease_view_is_known(const struct fp_lease_view *v, uint32_t slot, uint32_t generation);
 /* Says that a lease on this slot was used. */
 void fp_lease_view_reference(const struct fp_lease_view *v, uint32_t slot);
 

@@ -16,13 +16,14 @@ fp_status fp_lookup13(const void *owner, const struct fp_names *names, const cha
                       bool fresh, struct fp_lease13 **lease_r, enum fp_count *outcome_r)
 {
     struct fp_lease_view *view;
+    bool known;
     fp_status st;
 
     *outcome_r = FP_COUNT_LEASE;
     *lease_r = fp_lease13_find(owner, path, len, fresh);
     if (*lease_r != NULL)
         return FP_OK;
-    st = fp_shared_find(fp_child_client, names, path, len, fresh, &room, &view);
+    st = fp_shared_find(fp_child_client, names, path, len, fresh, &room, &view, &known);
     if (st == FP_ABSENT) {
         const struct fp_lookup wish = { .path = path, .path_len = len, .names = *names, .fresh = fresh };
 

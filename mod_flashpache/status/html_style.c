@@ -6,10 +6,10 @@ const char fp_html_style[] =
     /* Colours: each name once for light, once for dark. */
     ":root { color-scheme: light dark; --page: #f6f7f9; --box: #fff; --text: #1b1f24; --quiet: #57606a;\n"
     "  --line: #d8dee4; --good: #1a7f37; --warn: #9a6700; --bad: #cf222e; --bar: #0969da;\n"
-    "  --lease: #1a7f37; --hit: #6cc287; --miss: #3d85d9; --stale: #d4a72c; --bypass: #a5afba; --fallback: #cf222e }\n"
+    "  --lease: #1a7f37; --look: #43a35b; --hit: #6cc287; --miss: #3d85d9; --stale: #d4a72c; --bypass: #a5afba; --fallback: #cf222e }\n"
     "@media (prefers-color-scheme: dark) { :root { --page: #0d1117; --box: #161b22; --text: #e6edf3;\n"
     "  --quiet: #9aa4af; --line: #30363d; --good: #3fb950; --warn: #d29922; --bad: #f85149; --bar: #4493f8;\n"
-    "  --lease: #2ea043; --hit: #1d6b34; --miss: #316dca; --stale: #d29922; --bypass: #545d68; --fallback: #f85149 } }\n"
+    "  --lease: #2ea043; --look: #25862f; --hit: #1d6b34; --miss: #316dca; --stale: #d29922; --bypass: #545d68; --fallback: #f85149 } }\n"
     "* { box-sizing: border-box }\n"
     "body { margin: 0 auto; max-width: 72rem; padding: 1rem; color: var(--text); background: var(--page);\n"
     "  font: 16px/1.5 system-ui, sans-serif; font-variant-numeric: tabular-nums; overflow-wrap: anywhere }\n"
@@ -44,7 +44,7 @@ const char fp_html_style[] =
     ".parts { display: flex; flex-wrap: wrap; gap: .125rem 1rem; margin: 0; padding: 0; list-style: none; font-size: .875rem }\n"
     ".parts li::before { content: ''; display: inline-block; width: .7em; height: .7em; margin-right: .4em;\n"
     "  border-radius: 2px; background: var(--of) }\n"
-    ".lease { --of: var(--lease) } .hit { --of: var(--hit) } .miss { --of: var(--miss) } .stale { --of: var(--stale) }\n"
+    ".lease { --of: var(--lease) } .look { --of: var(--look) } .hit { --of: var(--hit) } .miss { --of: var(--miss) } .stale { --of: var(--stale) }\n"
     ".bypass { --of: var(--bypass) } .fallback { --of: var(--fallback) }\n"
     ".bar i { background: var(--of) }\n"
     /* Mounts. */

@@ -4,6 +4,7 @@
 
 const struct fp_outcome fp_outcomes[FP_OUTCOMES] = {
     [FP_COUNT_LEASE] = { "lease", NULL },
+    [FP_COUNT_LOOK] = { "look", NULL },
     [FP_COUNT_HIT] = { "hit", NULL },
     [FP_COUNT_MISS] = { "miss", NULL },
     [FP_COUNT_STALE] = { "stale", NULL },

@@ -11,6 +11,7 @@
 enum fp_count {
     /* The outcome of each request. */
     FP_COUNT_LEASE,
+    FP_COUNT_LOOK,
     FP_COUNT_HIT,
     FP_COUNT_MISS,
     FP_COUNT_STALE,

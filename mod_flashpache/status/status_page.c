@@ -104,6 +104,7 @@ static const struct part {
     const char *meaning;
 } parts[] = {
     { "lease", FP_COUNT_LEASE, FP_COUNT_LEASE, "in httpd's memory, no question" },
+    { "look", FP_COUNT_LOOK, FP_COUNT_LOOK, "httpd looked in a known directory, no question" },
     { "hit", FP_COUNT_HIT, FP_COUNT_HIT, "in the daemon's memory" },
     { "miss", FP_COUNT_MISS, FP_COUNT_MISS, "the daemon asked the file system" },
     { "stale", FP_COUNT_STALE, FP_COUNT_STALE, "the file system does not answer, memory does" },

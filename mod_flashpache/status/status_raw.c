@@ -27,7 +27,7 @@ static void write_hosts(request_rec *r, const struct fp_snapshot *f)
 {
     ap_rputs(
         "<details><summary>Requests by virtual host</summary>\n<div class=\"wide\"><table class=\"rows\">\n"
-        "<thead><tr><th>virtual host</th><th>lease</th><th>hit</th><th>miss</th><th>stale</th>"
+        "<thead><tr><th>virtual host</th><th>lease</th><th>look</th><th>hit</th><th>miss</th><th>stale</th>"
         "<th>bypass</th><th>fallback</th><th>absent</th></tr></thead>\n",
         r);
     for (int i = 0; i < f->hosts->nelts; i++)

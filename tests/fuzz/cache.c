@@ -94,8 +94,8 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
 
         make_step(&a.steps[i], i == 0 ? 1 : 2 * i, i > 0 ? byte : 4 * 3, i + 1 == n && i > 0);
         validity[i] = (struct fp_validity){ byte % 3u, byte % 2 == 0, 100,           byte % 13 * 10u,
-                                            50,        byte % 7 == 0, byte % 5 == 0, byte % 11 == 0,
-                                            false };
+                                            50,        byte % 3 == 0, byte % 7 == 0, byte % 5 == 0,
+                                            byte % 11 == 0, false };
         if (byte % 2 == 0)
             result.step_watches[i].watch = key;
         if (byte % 8 == 3)

@@ -70,11 +70,13 @@ class Httpd:
     socket: the daemon's socket, or None for a stock server; module: mod_flashpache.so.
     config: text for the main server, which every vhost inherits.
     vhosts: [(names, text)]; the first is the default of every port.
+    admission: FlashpacheAdmission, where the module is loaded. By 1 each path that the daemon does not know is asked
+    about; None: its default.
     tls: (certificate, key) opens a second port; http2 offers h2 there, and h2c on a third.
     """
 
     def __init__(self, base, name, docroot, *, mpm="event", socket=None, module=None, config="",
-                 vhosts=None, tls=None, http2=False, limits=None, extra_modules=(), around=()):
+                 vhosts=None, tls=None, http2=False, limits=None, extra_modules=(), around=(), admission=1):
         self.dir = Path(base) / name
         self.docroot = Path(docroot)
         self.name, self.mpm, self.socket, self.module = name, mpm, socket, module
@@ -82,6 +84,7 @@ class Httpd:
         self.vhosts = vhosts or [(["localhost"], "")]
         self.limits = limits if limits is not None else MPM_LIMITS[mpm]
         self.extra_modules = extra_modules
+        self.admission = admission
         self.around = list(around)      # a command that starts the server, as some user or in some namespace
         self.process = None
         self.ended_at = None
@@ -121,6 +124,8 @@ class Httpd:
 
     def config_text(self):
         ours = f"FlashpacheSocket {self.socket}\nFlashpacheEngine On\n" if self.socket else ""
+        if self.module and self.admission:
+            ours += f"FlashpacheAdmission {self.admission}\n"
         listen = "".join(f"Listen 127.0.0.1:{port}\n" for port, _ in self._ports())
         vhosts = "".join(self._vhost(port, names, text, extra)
                          for port, extra in self._ports() for names, text in self.vhosts)

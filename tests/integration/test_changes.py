@@ -68,7 +68,7 @@ class Site:
         stock = lab.stock(f"stock-{self.kind}", self.served, config=config + "KeepAliveTimeout 600\n")
         self.stock = Connection(stock.start().port)
         self.ours = lab.under_test(f"ours-{self.kind}", self.served, mpm=mpm, limits=limits,
-                                   config=config + children_config(log),
+                                   config=config + children_config(log), admission=2,
                                    daemon_settings=self.daemon_settings())
         self.children = Children(self.ours, log, count, each)
         return self

@@ -84,7 +84,8 @@ def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=
     records.mkdir()
     made = places(root, shared)
     text = config(root) + (TIMEOUT if fault else "")
-    server = lab.under_test(name, root, mpm=mpm, config=text,
+    # One half of the new paths is asked about, the children look at the other half themselves.
+    server = lab.under_test(name, root, mpm=mpm, config=text, admission=2,
                             daemon_settings={**settings(reported=True), **({"roots": [root]} if marked else {})})
     try:
         with fault(server) if fault else nullcontext():

@@ -39,7 +39,7 @@ def servers(lab, roots, certificate, mpm):
                    vhosts=parity_config.vhosts(www, outside), tls=certificate,
                    http2=mpm in HTTP2_MPMS, extra_modules=parity_config.MODULES)
     stock = lab.stock(f"stock-{mpm}", www, **options).start()
-    flash = lab.under_test(f"flash-{mpm}", www, **options)
+    flash = lab.under_test(f"flash-{mpm}", www, admission=2, **options)
     yield stock, flash
     lab.end()
 

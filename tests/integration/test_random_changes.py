@@ -245,7 +245,7 @@ def test_as_stock(lab, base, slow_directory, where, mpm, clock):  # noqa: F811
     with (filesystems.directory(KINDS.get(where, where), below, slow_directory) as served,
           nullcontext() if where == "unsettled" else clock.ahead(SETTLED_S)):
         marked = {"roots": [served]} if where == "fanotify" else {}
-        flash = lab.under_test(f"flash-{where}-{mpm}", served, mpm=mpm, config=config(served),
+        flash = lab.under_test(f"flash-{where}-{mpm}", served, mpm=mpm, config=config(served), admission=2,
                                daemon_settings={**settings(reported), **marked})
         stock = lab.stock(f"stock-{where}-{mpm}", served, mpm=mpm, config=config(served)).start()
         tree = Tree(served if reported else below / "fuse-source", served, seed, KINDS.get(where, where) != "fuse")

@@ -187,7 +187,7 @@ def test_every_response_was_true(lab, base):
     root = base / "soak"
     root.mkdir()
     local = settings(True)
-    server = lab.under_test("flash", root, config=config(root, not SELFCHECK) + SAYS_WHO_SERVED,
+    server = lab.under_test("flash", root, config=config(root, not SELFCHECK) + SAYS_WHO_SERVED, admission=None,
                             daemon_settings={**local, "max_entries": MAX_ENTRIES, "max_descriptors": MAX_DESCRIPTORS})
     result = soak(server, root, LONG_FORM if LONG else SHORT_FORM, lab.base, 0 if SELFCHECK else bound_s(True))
     name = "stock in Flashpache's place" if SELFCHECK else "Flashpache"
@@ -211,7 +211,7 @@ def test_random_faults(lab, base, flashpachectl, outcome):
     root.mkdir()
     directory = lab.base / "fault-records"
     directory.mkdir()
-    server = lab.under_test("faults", root, config=config(root) + SAYS_WHO_SERVED,
+    server = lab.under_test("faults", root, config=config(root) + SAYS_WHO_SERVED, admission=None,
                             daemon_settings={**settings(True), "workers": 8, "lookup_timeout_ms": 1000,
                                              "max_entries": MAX_ENTRIES, "max_descriptors": MAX_DESCRIPTORS})
     faults = Faults(server, flashpachectl, root, seed)

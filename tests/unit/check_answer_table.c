@@ -224,6 +224,39 @@ START_TEST(a_file_is_watched_while_all_above_it_is)
 }
 END_TEST
 
+static bool find_dir(const char *path, const struct fp_names *asked)
+{
+    memset(&out, 0xa5, sizeof(out));
+    return fp_answer_view_find_dir(view, asked, path, strlen(path), &out);
+}
+
+/* For a client that looks at what lies in it. */
+START_TEST(a_directory_is_found_without_a_file)
+{
+    build("ddf+hsn");
+    in.above_local = _i % 2 == 1;
+    in.above_watched = _i / 2 == 1;
+    publish("/a/a");
+    ck_assert(find_dir("/a", &names));
+    ck_assert_uint_eq(out.n_steps, 2);
+    ck_assert_uint_eq(out.n_names, in.n_names);
+    ck_assert_int_eq(out.above_local, in.above_local);
+    ck_assert_int_eq(out.above_watched, in.above_watched);
+    ck_assert(!out.leasable && !out.local && !out.readable && out.fd == -1);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_eq(out.steps[i].end, in.steps[i].end);
+        ck_assert_uint_eq(out.steps[i].slot, in.steps[i].slot);
+        ck_assert_uint_eq(out.steps[i].generation, in.steps[i].generation);
+        ck_assert_uint_eq(out.steps[i].self.ino, in.steps[i].self.ino);
+        ck_assert(fp_access_equal(&out.steps[i].access[0], &in.steps[i].access[0]));
+    }
+    ck_assert(!find_dir("/a", &no_names));
+    ck_assert(!find_dir("/", &names));
+    ck_assert(!find_dir("/b", &names));
+    ck_assert(!find_dir("/a/a", &names));
+}
+END_TEST
+
 /* ---- a full table ---- */
 
 static const char *numbered(unsigned n)
@@ -425,6 +458,8 @@ static void find_all(const struct fp_answer_view *v)
         if (fp_answer_view_find(v, &no_names, path, strlen(path), &out))
             ck_assert(fp_answer_fits(&out, strlen(path)) && out.n_names == 0 && out.fd == -1);
     }
+    if (fp_answer_view_find_dir(v, &no_names, "/a", 2, &out))
+        ck_assert(fp_answer_fits(&out, 2) && out.n_names == 0 && out.fd == -1);
 }
 
 /* Wrong bytes anywhere, a few at a time: most of them in the words and records that are in use. */
@@ -502,6 +537,7 @@ int main(void)
     tcase_add_test(t, the_same_again_costs_nothing);
     tcase_add_test(t, directory_and_file_are_of_one_moment);
     tcase_add_test(t, a_file_is_watched_while_all_above_it_is);
+    tcase_add_loop_test(t, a_directory_is_found_without_a_file, 0, 4);
     t = unit_add_case(s, "full", start, end, 0);
     tcase_add_test(t, the_oldest_go);
     tcase_add_test(t, what_is_used_stays);

@@ -275,6 +275,8 @@ START_TEST(view_sees_generations)
     const uint32_t generation = fp_lease_table_generation(table, slot);
 
     ck_assert(!fp_lease_view_is_valid(view, slot, generation, NOW));
+    ck_assert(fp_lease_view_is_known(view, slot, generation));
+    ck_assert(!fp_lease_view_is_known(view, slot, generation + 1));
     fp_lease_table_set_expiry(table, slot, UNTIL);
     ck_assert(fp_lease_view_is_valid(view, slot, generation, NOW));
     ck_assert(!fp_lease_view_is_valid(view, slot, generation + 1, NOW));
@@ -291,6 +293,8 @@ START_TEST(slots_out_of_range)
 {
     ck_assert(!fp_lease_view_is_valid(view, N + 1, 0, NOW));
     ck_assert(!fp_lease_view_is_valid(view, UINT32_MAX, 0, NOW));
+    ck_assert(!fp_lease_view_is_known(view, N + 1, 0));
+    ck_assert(!fp_lease_view_is_known(view, FP_NO_SLOT, 0));
     fp_lease_view_reference(view, N + 1);
     fp_lease_view_reference(view, UINT32_MAX);
     for (uint32_t i = 1; i <= N; i++)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A child's own look at a file that the table of answers does not have, where it has the file's
+ * directory. Most files of a large site are asked for seldom: a question costs as much as two requests.
+ */
+#ifndef FP_LOOK_H
+#define FP_LOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/errors.h"
+
+struct fp_answer;
+struct fp_client;
+struct fp_lease_view;
+struct fp_names;
+
+/* Call it once in a child. One in so many looks is none, by chance, so that the daemon is asked; 1: each is none. */
+void fp_look_init(unsigned looks_a_question);
+
+/*
+ * Looks at a path in normal form. Its directory must be in the table with the access files of these names,
+ * and lie on a file system of this machine. Only that one can make it wait. fresh: only where this
+ * machine's changes of each step to the directory are reported. FP_OK: *a says that the path is absent, or
+ * has the regular file opened. It is as true as stock httpd's own look. There is no lease on it, as only the
+ * steps to the directory have slots. *view_r and all other statuses are as for fp_shared_find().
+ */
+fp_status fp_look(struct fp_client *client, const struct fp_names *names, const char *path, size_t len, bool fresh,
+                  struct fp_answer *a, struct fp_lease_view **view_r);
+
+#endif

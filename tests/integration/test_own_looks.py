@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A child looks itself at a file that the daemon does not know yet, if its directory is known, lies on a file system of
+this machine, and the kernel has the name in memory. One in FlashpacheAdmission such requests asks the daemon."""
+
+import os
+import platform
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+import tree
+from content_kit import get_lease, stats
+from keepalive import Connection
+from lease_kit import NOTE_CONFIG
+from trace import Trace
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+
+NEVER = 1_000_000       # FlashpacheAdmission: hardly one question
+# Around the borders of reading, mapping, and APR's buckets.
+SIZES = (0, 1, 500, 16_383, 16_384, 65_535, 65_536, 65_537, 262_144, 5_000_000)
+KNOWN = "/a/b/known.txt"
+OTHER = ("Header set X-Rules these\n<Files denied.txt>\nRequire all denied\n</Files>\n"
+         "<If \"-f '%{REQUEST_FILENAME}'\">\nHeader set X-Is file\n</If>\n")
+
+
+def name(size):
+    return f"/a/b/size{size}.bin"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_linux():
+    if tuple(map(int, platform.release().split(".")[:2])) < (5, 12):
+        pytest.skip("needs Linux 5.12 (RESOLVE_CACHED)")
+
+
+@pytest.fixture(params=("event", "prefork"), scope="module")
+def looking(request, lab, base):
+    """(stock, ours, root): our children never ask about a file in a known directory."""
+    root = base / f"looks-{request.param}"
+    for size in SIZES:
+        tree.put(root / name(size)[1:], tree.content(f"look{size}", size))
+    tree.put(root / KNOWN[1:], "known\n")
+    tree.put(root / "a/b/.htaccess", OTHER)
+    tree.put(root / "a/b/denied.txt", "denied\n")
+    text = NOTE_CONFIG + f"<Directory {root}>\nAllowOverride All\nRequire all granted\n</Directory>\n"
+    stock = lab.stock(f"stock-{request.param}", root, mpm=request.param, config=text).start()
+    ours = lab.under_test(f"looks-{request.param}", root, mpm=request.param, config=text, admission=NEVER)
+    yield stock, ours, root
+    lab.end()
+
+
+@pytest.fixture
+def connections(looking):
+    """(stock's, ours): the directory is known."""
+    made = [Connection(server.port) for server in looking[:2]]
+    get_lease(made[1], KNOWN)
+    yield made
+    for one in made:
+        one.close()
+
+
+def visible(answer, *but):
+    """All of an answer that is not of its moment."""
+    headers = {key: value for key, value in answer.headers.items() if key not in ("date", "x-note", *but)}
+    return answer.status, headers, answer.body
+
+
+def ask(connection, path, headers="", method="GET"):
+    """An answer to any request; of HEAD and 304 without a body."""
+    connection.socket.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
+    status, fields, data = connection.read_head()
+    length = 0 if method == "HEAD" or status == 304 else int(fields["content-length"])
+    while len(data) < length:
+        data += connection.receive()
+    assert len(data) == length
+    return status, {key: value for key, value in fields.items() if key not in ("date", "x-note")}, fields["x-note"], data
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_as_stock(connections, size):
+    """The same file three times: the child never learns it."""
+    stock, ours = connections
+    expected = stock.get(name(size))
+    assert expected.status == 200 and len(expected.body) == size
+    for _ in range(3):
+        answer = ours.get(name(size))
+        assert visible(answer) == visible(expected)
+        assert answer.headers["x-note"] == "look"
+
+
+@pytest.mark.parametrize("size", (500, 65_537, 262_144))
+@pytest.mark.parametrize("method, headers", (
+    ("HEAD", ""), ("GET", "Range: bytes=10-99\r\n"), ("GET", "Range: bytes=-5\r\n"),
+    ("GET", "If-Modified-Since: {last-modified}\r\n"), ("GET", "If-None-Match: {etag}\r\n")))
+def test_parts_and_conditions(connections, size, method, headers):
+    stock, ours = connections
+    headers = headers.format(**stock.get(name(size)).headers)
+    expected = ask(stock, name(size), headers, method)
+    answer = ask(ours, name(size), headers, method)
+    assert answer[:2] + answer[3:] == expected[:2] + expected[3:]
+    assert answer[2] == "look"
+
+
+@pytest.mark.parametrize("path", ("/a/b/none.txt", "/a/b/none.txt?query", "/a/b/none/below.txt", "/a/b/denied.txt"))
+def test_absent_and_denied(connections, path):
+    stock, ours = connections
+    answer = ours.get(path)
+    assert visible(answer) == visible(stock.get(path))
+    assert answer.headers["x-note"] == ("miss" if "below" in path else "look")
+
+
+def test_no_message(looking, connections, lab):
+    """The file is opened twice by its name, within its mount, and read once. Nothing goes to the daemon."""
+    if not shutil.which("strace"):
+        pytest.skip("needs strace")
+    server, ours = looking[1], connections[1]
+    with Trace(server.pids(), lab.base / f"look-{server.mpm}.txt",
+               "%file,connect,sendto,sendmsg,recvmsg,pread64") as trace:
+        assert ours.get(name(500)).headers["x-note"] == "look"
+    # A look through a descriptor names no path.
+    calls = [line for line in trace.lines() if "size500" in line and "AT_EMPTY_PATH" not in line]
+    assert [line.split("(")[0].split()[-1] for line in calls] == ["openat2", "openat2", "pread64"]
+    assert all("RESOLVE_NO_XDEV" in line for line in calls[:2])
+    assert not any(f" {call}(" in line for line in trace.lines() for call in ("connect", "sendmsg", "recvmsg"))
+
+
+def test_a_change_shows_at_once(looking, connections):
+    """Of the file, of its name, of an access file above it, and of a directory on the way."""
+    _, _, root = looking
+    ours = connections[1]
+    directory, page = root / "a/c", root / "a/c/page.txt"
+    tree.put(directory / "known.txt", "known\n")
+    get_lease(ours, "/a/c/known.txt")
+    for turn in range(40):
+        page.write_text(f"written {turn}\n")
+        assert ours.get("/a/c/page.txt").body == f"written {turn}\n".encode()
+        os.rename(tree.put(directory / "new", f"renamed {turn}\n"), page)
+        assert ours.get("/a/c/page.txt").body == f"renamed {turn}\n".encode()
+        (directory / ".htaccess").write_text("Require all denied\n")
+        assert ours.get("/a/c/page.txt").status == 403
+        (directory / ".htaccess").unlink()
+        assert ours.get("/a/c/page.txt").status == 200
+        directory.chmod(0o700)
+        assert ours.get("/a/c/page.txt").status == 403
+        directory.chmod(0o755)
+        directory.rename(root / "a/away")
+        assert ours.get("/a/c/page.txt").status == 404
+        (root / "a/away").rename(directory)
+        assert ours.get("/a/c/page.txt").status == 200
+        page.unlink()
+        assert ours.get("/a/c/page.txt").status == 404
+
+
+def notes_of(connection, path, times=3):
+    return {connection.get(path).headers["x-note"] for _ in range(times)}
+
+
+def test_only_regular_files_are_opened(looking, connections):
+    """The open of a FIFO would let its writer go on; a link, a directory and an unreadable file are the daemon's."""
+    root, (stock, ours) = looking[2], connections
+    os.mkfifo(root / "a/b/fifo")
+    os.chmod(root / "a/b/fifo", 0o644)
+    os.mknod(root / "a/b/device", stat.S_IFCHR | 0o644, os.makedev(1, 3))
+    os.symlink("known.txt", root / "a/b/link")
+    tree.put(root / "a/b/secret.txt", "secret\n").chmod(0o600)
+    (root / "a/b/sub").mkdir()
+    with subprocess.Popen(["sh", "-c", f"echo written > {root}/a/b/fifo"]) as writer:
+        try:
+            assert ours.get("/a/b/fifo").status == 403
+            with pytest.raises(subprocess.TimeoutExpired):
+                writer.wait(0.5)
+        finally:
+            writer.kill()
+    for path in ("/a/b/device", "/a/b/link", "/a/b/secret.txt", "/a/b/sub/"):
+        answer = ours.get(path)
+        assert visible(answer) == visible(stock.get(path)), path
+        assert answer.headers["x-note"] == "miss", path
+
+
+def test_another_file_system_at_the_name(looking, connections, base):
+    """A file of a tmpfs, mounted over a name: the daemon says what it is."""
+    _, _, root = looking
+    ours = connections[1]
+    other = base / f"other-{looking[1].mpm}"
+    other.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", other], check=True)
+    try:
+        tree.put(other / "file", "of another one\n")
+        tree.put(root / "a/b/mounted", "below\n")
+        assert ours.get("/a/b/mounted").body == b"below\n"
+        subprocess.run(["mount", "--bind", other / "file", root / "a/b/mounted"], check=True)
+        try:
+            wait_for(lambda: ours.get("/a/b/mounted").body == b"of another one\n", "the mount to be seen")
+            assert "look" not in notes_of(ours, "/a/b/mounted")
+        finally:
+            subprocess.run(["umount", "-l", root / "a/b/mounted"], check=True)
+    finally:
+        subprocess.run(["umount", "-l", other], check=True)
+
+
+def test_slow_file_systems_are_asked_about(lab, base, slow_directory):
+    """On FUSE each new path is the daemon's, whatever the kernel has in memory."""
+    source = base / "slow-source"
+    for number in range(5):
+        tree.put(source / f"d/{number}.txt", f"{number}\n")
+    root = slow_directory(source, 0)
+    server = lab.under_test("on-slowfs", root, config=NOTE_CONFIG, admission=NEVER,
+                            daemon_settings={"ttl_ms": 600_000})
+    connection = Connection(server.port)
+    get_lease(connection, "/d/0.txt")
+    assert [connection.get(f"/d/{number}.txt").headers["x-note"] for number in range(1, 5)] == ["miss"] * 4
+    connection.close()
+    lab.end()
+
+
+def one_in(lab, root, admission, text=""):
+    """How many of 400 first requests asked the daemon."""
+    server = lab.under_test(f"one-in-{admission}{len(text)}", root, config=NOTE_CONFIG + text, admission=admission)
+    connection = Connection(server.port)
+    connection.get("/d/known.txt")
+    before = stats(server.daemon)["misses"]
+    notes = [connection.get(f"/d/{number}.txt").headers["x-note"] for number in range(400)]
+    assert set(notes) <= {"look", "miss"}
+    assert notes.count("miss") == stats(server.daemon)["misses"] - before
+    connection.close()
+    lab.end()
+    return notes.count("miss")
+
+
+def test_admission(lab, base):
+    """Five standard deviations each way of a fair die."""
+    root = base / "admitted"
+    for number in (*range(400), "known"):
+        tree.put(root / f"d/{number}.txt", f"{number}\n")
+    assert one_in(lab, root, 1) == 400
+    assert 57 <= one_in(lab, root, 4) <= 143
+    assert 1 <= one_in(lab, root, None) <= 49      # 16
+    assert one_in(lab, root, None, "FlashpacheLeases 0\n") == 400
+
+
+def test_none_where_a_file_system_may_be_out_of_service(lab, base):
+    """Only the daemon knows that, and such requests shall begin nothing that may hang."""
+    root = base / "refused"
+    for number in (*range(400), "known"):
+        tree.put(root / f"d/{number}.txt", f"{number}\n")
+    assert one_in(lab, root, NEVER, "FlashpacheUnavailable 503\n") == 400
