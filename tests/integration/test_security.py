@@ -3,6 +3,7 @@
 
 import grp
 import os
+import stat
 import random
 
 import pytest
@@ -148,6 +149,7 @@ def peers():
 def test_who_may_ask(server, outcome):
     """It does not depend on the current permissions of the socket and its directory."""
     daemon = server.daemon
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (daemon.socket, daemon.socket_dir)}
     daemon.socket_dir.chmod(0o755)
     daemon.socket.chmod(0o777)
     try:
@@ -155,8 +157,8 @@ def test_who_may_ask(server, outcome):
         found = {who: wire.refused_with(uid, gid, groups, daemon.socket) for who, uid, gid, groups, _ in peers()}
         refused = daemon.counters()["refused"] - before
     finally:
-        daemon.socket.chmod(0o600)
-        daemon.socket_dir.chmod(0o710)
+        for path, mode in modes.items():
+            path.chmod(mode)
     expected = {who: wanted for who, *_, wanted in peers()}
     outcome(GROUP, "processes of other users and groups connect", len(found),
             wrong=sum(found[who] != wanted for who, wanted in expected.items()))

@@ -274,7 +274,7 @@ def test_metrics_are_the_same_numbers(server):
         outcomes = {(dict(labels)["outcome"], dict(labels)["reason"]): value
                     for (metric, labels), value in found.items()
                     if metric == "flashpache_requests_total" and ("vhost", name) in labels}
-        assert len(outcomes) == 24
+        assert len(outcomes) == 25
         for (word, reason), value in outcomes.items():
             assert lines[f"Flashpache{word.capitalize()}{reason.capitalize()}[{name}]"] == value
         assert found["flashpache_absent_total", frozenset({("vhost", name)})] == lines[f"FlashpacheAbsent[{name}]"]
@@ -343,11 +343,11 @@ def test_section_of_mod_status(server):
     text = status_kit.fetch(server, status_kit.MOD_STATUS + "?auto")[2]
     found = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith("Flashpache"))
     own = figures(server)
-    assert len(found) == 24 + 3 + 3 + 4
+    assert len(found) == 25 + 3 + 3 + 4
     assert {name: int(value) for name, value in found.items()} == {name: own[name] for name in found}
     assert "<html" not in text
     text = status_kit.fetch(server, status_kit.MOD_STATUS)[2]
-    assert f"<h2>Flashpache</h2>\n<dl>\n<dt>Requests by lease: {own['FlashpacheLease']}, hit:" in text
+    assert f"<h2>Flashpache</h2>\n<dl>\n<dt>Requests by lease: {own['FlashpacheLease']}, look:" in text
 
 
 def test_hostile_names(lab, root):

@@ -34,7 +34,7 @@ def servers(lab, files, mpm):
     vhosts = [([name], f"<Directory {root}>\n{text}\n</Directory>") for name, text in SETTINGS.items()]
     options = dict(mpm=mpm, vhosts=vhosts)
     stock = lab.stock(f"stock-{mpm}", root, **options).start()
-    flash = lab.under_test(f"flash-{mpm}", root, admission=2, daemon_settings={"ttl_ms": 60000}, **options)
+    flash = lab.under_test(f"flash-{mpm}", root, daemon_settings={"ttl_ms": 60000}, **options)
     yield stock, flash
     lab.end()
 
