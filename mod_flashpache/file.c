@@ -103,9 +103,9 @@ struct fp_file *fp_file_create(int fd, bool local)
     return file;
 }
 
-void fp_file_set_mappable(struct fp_file *file, bool mappable)
+void fp_file_trust(struct fp_file *file)
 {
-    atomic_store_explicit(&file->mappable, mappable ? MAPPABLE : NOT_MAPPABLE, memory_order_relaxed);
+    atomic_store_explicit(&file->mappable, MAPPABLE, memory_order_relaxed);
 }
 
 static struct fp_mapping *map_all(int fd, size_t size, int flags)

@@ -59,8 +59,8 @@ bool fp_file_is_content(const struct fp_file *file);
  */
 bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t dev, apr_uint64_t ino);
 
-/* The same of a file that this process opened by its own name, without a look. */
-void fp_file_set_mappable(struct fp_file *file, bool mappable);
+/* Lets a local file be mapped without that look: this process opened it by its own name. */
+void fp_file_trust(struct fp_file *file);
 
 /* A file may have any time: what does not fit wraps, as in APR. */
 apr_time_t fp_file_time(apr_int64_t sec, apr_uint32_t nsec);

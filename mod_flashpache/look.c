@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "common/answer.h"
 #include "common/answer_table.h"
@@ -18,12 +19,10 @@
 #include "shared.h"
 
 static unsigned admission;
-static int root = -1; /* a descriptor of "/" */
 
 void fp_look_init(unsigned looks_a_question)
 {
     admission = looks_a_question;
-    root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 /* ---- the last component ---- */
@@ -48,40 +47,22 @@ static void set_meta(struct fp_meta *m, const struct stat *st)
                            .ctime = time_of(&st->st_ctim) };
 }
 
-/* A path below a directory on the same mount. */
-struct place {
-    int mount;         /* that directory's descriptor; root: not to be closed */
-    const char *below; /* the rest of the path */
-};
-
 /*
- * Opens the topmost directory on the way that lies on the same device as the last one. Another file
- * system may be mounted at the path itself, and even O_PATH may ask its server. name: the path, in
- * which a slash ends it for a moment. False: that directory cannot be opened at once.
+ * Opens the directory by its path, and only if it is the one in the step: where not all changes are reported
+ * the path may lead elsewhere by now, to a directory with other access files. -1: it cannot be had at once.
  */
-static bool open_mount(char *name, const struct fp_answer *a, struct place *p)
+static int open_directory(const char *path, const struct fp_step *step)
 {
-    unsigned top = a->n_steps - 1;
-    size_t end;
+    const struct fp_meta *dir = fp_step_target(step);
+    int fd = fp_open_from_memory(path, O_PATH | O_DIRECTORY);
+    struct statx st;
 
-    while (top > 0 && fp_step_target(&a->steps[top - 1])->dev == fp_step_target(&a->steps[top])->dev)
-        top--;
-    p->mount = root;
-    p->below = name + 1;
-    if (top == 0)
-        return root != -1;
-    end = a->steps[top].end;
-    name[end] = '\0';
-    p->mount = fp_open_from_memory(name, O_PATH | O_DIRECTORY);
-    name[end] = '/';
-    p->below = name + end + 1;
-    return p->mount != -1;
-}
-
-static void close_mount(struct place *p)
-{
-    if (p->mount != root)
-        fp_close(&p->mount);
+    /* A path that leads elsewhere may lead to a file system that does not answer. */
+    if (fd != -1
+        && (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == -1
+            || makedev(st.stx_dev_major, st.stx_dev_minor) != dir->dev || st.stx_ino != dir->ino))
+        fp_close(&fd);
+    return fd;
 }
 
 static bool is_file_of(int fd, uint64_t dev, struct stat *st)
@@ -89,16 +70,16 @@ static bool is_file_of(int fd, uint64_t dev, struct stat *st)
     return fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_dev == dev;
 }
 
-/* Opens the regular file by its name. To open something else, such as a FIFO, may have effects: so O_PATH first. */
-static bool open_file(const struct place *p, uint64_t dev, struct fp_answer *a, struct stat *st)
+/* Opens the regular file of that name. To open something else, such as a FIFO, may have effects: so O_PATH first. */
+static bool open_file(int dir, const char *name, uint64_t dev, struct fp_answer *a, struct stat *st)
 {
-    int fd = fp_open_within_mount(p->mount, p->below, O_PATH | O_NOFOLLOW);
+    int fd = fp_open_within_mount(dir, name, O_PATH | O_NOFOLLOW);
     const bool is_file = fd != -1 && is_file_of(fd, dev, st);
     const ino_t ino = is_file ? st->st_ino : 0;
 
     fp_close(&fd);
     if (is_file)
-        a->fd = fp_open_within_mount(p->mount, p->below, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+        a->fd = fp_open_within_mount(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (a->fd == -1)
         return false;
     if (is_file_of(a->fd, dev, st) && st->st_ino == ino)
@@ -111,22 +92,26 @@ static bool open_file(const struct place *p, uint64_t dev, struct fp_answer *a, 
 /* Sets the last step, where *a has the steps to its directory. True: it is a regular file, opened, or absent. */
 static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
 {
-    const uint64_t dev = fp_step_target(&a->steps[a->n_steps - 1])->dev;
+    const struct fp_step *above = &a->steps[a->n_steps - 1];
     struct fp_step *last = &a->steps[a->n_steps];
-    char name[FP_MAX_PATH + 1];
-    struct place p;
+    char directory[FP_MAX_PATH + 1], *slash;
     struct stat st;
+    int dir;
 
-    memcpy(name, path, len);
-    name[len] = '\0';
-    if (!open_mount(name, a, &p))
+    memcpy(directory, path, len);
+    directory[len] = '\0';
+    slash = strrchr(directory, '/');
+    *slash = '\0';
+    dir = open_directory(slash > directory ? directory : "/", above);
+    if (dir == -1)
         return false;
     last->end = (uint16_t)len;
+    last->target_status = FP_OK;
     last->slot = FP_NO_SLOT;
     last->generation = 0;
     errno = 0;
-    last->status = open_file(&p, dev, a, &st) ? FP_OK : FP_ABSENT;
-    close_mount(&p);
+    last->status = open_file(dir, slash + 1, fp_step_target(above)->dev, a, &st) ? FP_OK : FP_ABSENT;
+    fp_close(&dir);
     if (last->status == FP_OK)
         set_meta(&last->self, &st);
     return last->status == FP_OK || errno == ENOENT;
@@ -134,7 +119,7 @@ static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
 
 /* ---- in the directory ---- */
 
-/* True for one in so many calls, by chance: among paths that take turns it would else always be the same one. */
+/* True for one in so many calls. By chance: among paths that take turns it would else always be the same one. */
 static bool is_admitted(void)
 {
     static atomic_uint calls;
@@ -148,10 +133,10 @@ static bool look(const struct fp_lease_view *view, const struct fp_names *names,
                  bool fresh, struct fp_answer *a)
 {
     if (!fp_answer_view_find_dir(fp_lease_view_answers(view), names, path, fp_path_parent_len(path, len), a)
-        || !a->above_local || (fresh && !a->above_watched) || a->n_names != names->n
+        || !a->may_look || (fresh && !a->above_watched) || a->n_names != names->n
         || !look_at_last(path, len, a))
         return false;
-    /* So the path led to that directory all the time. */
+    /* So the directory and its access files are as the steps say. */
     if (!fp_shared_holds(view, a)) {
         fp_close(&a->fd);
         return false;

@@ -16,7 +16,7 @@ struct fp_client;
 struct fp_lease_view;
 struct fp_names;
 
-/* Call it once in a child. One in so many looks is none, by chance, so that the daemon is asked; 1: each is none. */
+/* Call it once in a child. In one of so many calls fp_look() does not look, so that the daemon is asked; 1: in each. */
 void fp_look_init(unsigned looks_a_question);
 
 /*

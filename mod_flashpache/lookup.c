@@ -11,7 +11,6 @@
 #include "common/lease_table.h"
 #include "common/wire.h"
 #include "file.h"
-#include "file_bucket.h"
 #include "fresh.h"
 #include "lease.h"
 #include "look.h"
@@ -170,10 +169,8 @@ static fp_status look(const request_rec *r, const char *path, apr_size_t len, bo
     found_r->lease = fp_lease_create(settings, path, len, a, view);
     if (found_r->lease == NULL)
         return FP_NOMEM;
-    /* One copy costs less than to map, and to unmap after the response. */
     if (found_r->lease->file != NULL)
-        fp_file_set_mappable(found_r->lease->file,
-                             fp_step_target(found_r->lease->last)->size > FP_FILE_SMALL);
+        fp_file_trust(found_r->lease->file);
     return FP_OK;
 }
 

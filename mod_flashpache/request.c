@@ -311,11 +311,14 @@ void fp_request_expect_programs(bool expected)
 }
 
 /*
- * True if a test in stock httpd, which looks anew each time, could see something else. An answer
- * without reported changes stays this request's view, unless a program may run between two tests.
+ * True if a test in stock httpd, which looks anew each time, could see something else. A child's own
+ * look is of its moment. An answer without reported changes stays this request's view, unless a program
+ * may run between two tests.
  */
 static bool is_outdated(const struct fp_request *q)
 {
+    if (q->found == FP_COUNT_LOOK)
+        return true;
     return q->lease->watched && q->lease->view != NULL ? !fp_lease_is_unchanged(q->lease) : runs_programs;
 }
 

@@ -167,7 +167,8 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
             a->n_names = e->n_access;
     }
     a->watched = a->above_watched && end->watched && a->leasable;
-    a->above_local = end->parent != NULL && end->parent->validity.local;
+    /* A client that looks itself has no stale answer while the file system hangs. */
+    a->may_look = end->parent != NULL && end->parent->validity.local && end->parent->validity.stale_ms == 0;
 }
 
 /* True if the entry's descriptor or content is kept. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A child looks itself at a file that the daemon does not know yet, if its directory is known, lies on a file system of
-this machine, and the kernel has the name in memory. One in FlashpacheAdmission such requests asks the daemon."""
+this machine, and the kernel has that in memory. One in FlashpacheAdmission such requests asks the daemon."""
 
 import os
 import platform
@@ -46,6 +46,8 @@ def looking(request, lab, base):
     tree.put(root / KNOWN[1:], "known\n")
     tree.put(root / "a/b/.htaccess", OTHER)
     tree.put(root / "a/b/denied.txt", "denied\n")
+    tree.put(root / "plain/known.txt", "known\n")
+    tree.put(root / "plain/page.txt", "page\n")
     text = NOTE_CONFIG + f"<Directory {root}>\nAllowOverride All\nRequire all granted\n</Directory>\n"
     stock = lab.stock(f"stock-{request.param}", root, mpm=request.param, config=text).start()
     ours = lab.under_test(f"looks-{request.param}", root, mpm=request.param, config=text, admission=NEVER)
@@ -114,15 +116,16 @@ def test_absent_and_denied(connections, path):
 
 
 def test_no_message(looking, connections, lab):
-    """The file is opened twice by its name, within its mount, and read once. Nothing goes to the daemon."""
+    """The file is opened twice in its directory, within its mount, and read once. Nothing goes to the daemon."""
     if not shutil.which("strace"):
         pytest.skip("needs strace")
     server, ours = looking[1], connections[1]
+    get_lease(ours, "/plain/known.txt")
     with Trace(server.pids(), lab.base / f"look-{server.mpm}.txt",
                "%file,connect,sendto,sendmsg,recvmsg,pread64") as trace:
-        assert ours.get(name(500)).headers["x-note"] == "look"
+        assert ours.get("/plain/page.txt").headers["x-note"] == "look"
     # A look through a descriptor names no path.
-    calls = [line for line in trace.lines() if "size500" in line and "AT_EMPTY_PATH" not in line]
+    calls = [line for line in trace.lines() if "page.txt" in line and "AT_EMPTY_PATH" not in line]
     assert [line.split("(")[0].split()[-1] for line in calls] == ["openat2", "openat2", "pread64"]
     assert all("RESOLVE_NO_XDEV" in line for line in calls[:2])
     assert not any(f" {call}(" in line for line in trace.lines() for call in ("connect", "sendmsg", "recvmsg"))
@@ -217,9 +220,32 @@ def test_slow_file_systems_are_asked_about(lab, base, slow_directory):
     lab.end()
 
 
-def one_in(lab, root, admission, text=""):
+def test_a_link_that_leads_elsewhere_unnoticed(lab, base):
+    """Where changes are not reported the directory stays the known one for its TTL. A file in the directory where the
+    link leads now would come without that one's access files."""
+    root = base / "switched"
+    tree.put(root / "own/known.txt", "known\n")
+    tree.put(root / "other/secret.txt", "secret\n")
+    tree.put(root / "other/.htaccess", "Require all denied\n")
+    os.symlink("own", root / "x")
+    text = NOTE_CONFIG + f"<Directory {root}>\nAllowOverride All\nRequire all granted\n</Directory>\n"
+    server = lab.under_test("switched", root, config=text, admission=NEVER,
+                            daemon_settings={"ttl_ms": 600_000, "watch": "ttl"})
+    connection = Connection(server.port)
+    get_lease(connection, "/x/known.txt")
+    os.symlink("other", root / "new")
+    os.rename(root / "new", root / "x")
+    for _ in range(3):
+        answer = connection.get("/x/secret.txt")
+        assert (answer.status, answer.headers["x-note"]) != (200, "look") and answer.body != b"secret\n"
+    connection.close()
+    lab.end()
+
+
+def one_in(lab, root, admission, text="", **daemon_settings):
     """How many of 400 first requests asked the daemon."""
-    server = lab.under_test(f"one-in-{admission}{len(text)}", root, config=NOTE_CONFIG + text, admission=admission)
+    name = f"one-in-{admission}{len(text)}{''.join(daemon_settings)}"
+    server = lab.under_test(name, root, config=NOTE_CONFIG + text, admission=admission, daemon_settings=daemon_settings)
     connection = Connection(server.port)
     connection.get("/d/known.txt")
     before = stats(server.daemon)["misses"]
@@ -243,8 +269,9 @@ def test_admission(lab, base):
 
 
 def test_none_where_a_file_system_may_be_out_of_service(lab, base):
-    """Only the daemon knows that, and such requests shall begin nothing that may hang."""
+    """Only the daemon knows that. Such requests shall begin nothing that may hang, or have a stale answer."""
     root = base / "refused"
     for number in (*range(400), "known"):
         tree.put(root / f"d/{number}.txt", f"{number}\n")
     assert one_in(lab, root, NEVER, "FlashpacheUnavailable 503\n") == 400
+    assert one_in(lab, root, NEVER, stale_if_error_ms=60_000) == 400

@@ -234,13 +234,13 @@ static bool find_dir(const char *path, const struct fp_names *asked)
 START_TEST(a_directory_is_found_without_a_file)
 {
     build("ddf+hsn");
-    in.above_local = _i % 2 == 1;
+    in.may_look = _i % 2 == 1;
     in.above_watched = _i / 2 == 1;
     publish("/a/a");
     ck_assert(find_dir("/a", &names));
     ck_assert_uint_eq(out.n_steps, 2);
     ck_assert_uint_eq(out.n_names, in.n_names);
-    ck_assert_int_eq(out.above_local, in.above_local);
+    ck_assert_int_eq(out.may_look, in.may_look);
     ck_assert_int_eq(out.above_watched, in.above_watched);
     ck_assert(!out.leasable && !out.local && !out.readable && out.fd == -1);
     for (unsigned i = 0; i < 2; i++) {
