@@ -70,7 +70,8 @@ static bool is_file_of(int fd, uint64_t dev, struct stat *st)
     return fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_dev == dev;
 }
 
-/* Opens the regular file of that name. To open something else, such as a FIFO, may have effects: so O_PATH first. */
+/* Opens the regular file of that name. To open something else, such as a FIFO, may have effects: so it
+ * is opened by O_PATH first. */
 static bool open_file(int dir, const char *name, uint64_t dev, struct fp_answer *a, struct stat *st)
 {
     int fd = fp_open_within_mount(dir, name, O_PATH | O_NOFOLLOW);
@@ -89,7 +90,8 @@ static bool open_file(int dir, const char *name, uint64_t dev, struct fp_answer 
     return false;
 }
 
-/* Sets the last step, where *a has the steps to its directory. True: it is a regular file, opened, or absent. */
+/* Sets the last step, where *a has the steps to its directory. True: it is a regular file, opened, or it
+ * is absent. */
 static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
 {
     const struct fp_step *above = &a->steps[a->n_steps - 1];
@@ -119,7 +121,8 @@ static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
 
 /* ---- in the directory ---- */
 
-/* True for one in so many calls. By chance: among paths that take turns it would else always be the same one. */
+/* True for one in so many calls. By chance: among paths that take turns it would else always be the same
+ * one. */
 static bool is_admitted(void)
 {
     static atomic_uint calls;
@@ -147,8 +150,8 @@ static bool look(const struct fp_lease_view *view, const struct fp_names *names,
     return true;
 }
 
-fp_status fp_look(struct fp_client *client, const struct fp_names *names, const char *path, size_t len, bool fresh,
-                  struct fp_answer *a, struct fp_lease_view **view_r)
+fp_status fp_look(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
+                  bool fresh, struct fp_answer *a, struct fp_lease_view **view_r)
 {
     fp_status st;
 

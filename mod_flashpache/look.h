@@ -16,7 +16,8 @@ struct fp_client;
 struct fp_lease_view;
 struct fp_names;
 
-/* Call it once in a child. In one of so many calls fp_look() does not look, so that the daemon is asked; 1: in each. */
+/* Call it once in a child. In one of so many calls fp_look() does not look, so that the daemon is asked;
+ * 1: in each. */
 void fp_look_init(unsigned looks_a_question);
 
 /*
@@ -26,7 +27,7 @@ void fp_look_init(unsigned looks_a_question);
  * has the regular file opened. It is as true as stock httpd's own look. There is no lease on it, as only the
  * steps to the directory have slots. *view_r and all other statuses are as for fp_shared_find().
  */
-fp_status fp_look(struct fp_client *client, const struct fp_names *names, const char *path, size_t len, bool fresh,
-                  struct fp_answer *a, struct fp_lease_view **view_r);
+fp_status fp_look(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
+                  bool fresh, struct fp_answer *a, struct fp_lease_view **view_r);
 
 #endif

@@ -152,7 +152,8 @@ static fp_status find_shared(const request_rec *r, const char *path, apr_size_t 
 }
 
 /* Looks at a file in a known directory. Returns as fp_look(). */
-static fp_status look(const request_rec *r, const char *path, apr_size_t len, bool fresh, struct found *found_r)
+static fp_status look(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+                      struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);

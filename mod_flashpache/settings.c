@@ -226,8 +226,8 @@ static const char *set_admission(cmd_parms *cmd, void *dir, const char *arg)
         return wrong;
     if (end == arg || *end != '\0' || n < 1 || n > MOST_KEPT)
         return apr_psprintf(cmd->pool,
-                            "FlashpacheAdmission %s: give how many requests for a file that the daemon does not know "
-                            "yet make one question, 1 (each) to %d",
+                            "FlashpacheAdmission %s: give how many requests for files that the daemon does "
+                            "not know yet make one question, 1 (each) to %d",
                             arg, MOST_KEPT);
     fp_settings_of(cmd->server)->admission = (int)n;
     return NULL;

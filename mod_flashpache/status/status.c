@@ -89,10 +89,11 @@ int fp_status_section(request_rec *r, int flags)
     t = &f.total;
     ap_rprintf(r,
                "<hr />\n<h2>Flashpache</h2>\n<dl>\n<dt>Requests by lease: %" APR_UINT64_T_FMT
-               ", look: %" APR_UINT64_T_FMT ", hit: %" APR_UINT64_T_FMT ", miss: %" APR_UINT64_T_FMT ", stale: %" APR_UINT64_T_FMT
-               ", bypass: %" APR_UINT64_T_FMT ", fallback: %" APR_UINT64_T_FMT "</dt>\n",
+               ", look: %" APR_UINT64_T_FMT ", hit: %" APR_UINT64_T_FMT ", miss: %" APR_UINT64_T_FMT
+               ", stale: %" APR_UINT64_T_FMT ", bypass: %" APR_UINT64_T_FMT ", fallback: %" APR_UINT64_T_FMT "</dt>\n",
                t->counts[FP_COUNT_LEASE], t->counts[FP_COUNT_LOOK], t->counts[FP_COUNT_HIT],
-               t->counts[FP_COUNT_MISS], t->counts[FP_COUNT_STALE], fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_DEEP),
+               t->counts[FP_COUNT_MISS], t->counts[FP_COUNT_STALE],
+               fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_DEEP),
                fp_snapshot_sum(t, FP_COUNT_NOBODY, FP_COUNT_ERROR));
     ap_rprintf(r,
                "<dt>Held: %u leases, %u descriptors, %" APR_UINT64_T_FMT " bytes mapped, in "

@@ -79,7 +79,8 @@ def ask(connection, path, headers="", method="GET"):
     while len(data) < length:
         data += connection.receive()
     assert len(data) == length
-    return status, {key: value for key, value in fields.items() if key not in ("date", "x-note")}, fields["x-note"], data
+    kept = {key: value for key, value in fields.items() if key not in ("date", "x-note")}
+    return status, kept, fields["x-note"], data
 
 
 @pytest.mark.parametrize("size", SIZES)
