@@ -276,3 +276,36 @@ def test_none_where_a_file_system_may_be_out_of_service(lab, base):
         tree.put(root / f"d/{number}.txt", f"{number}\n")
     assert one_in(lab, root, NEVER, "FlashpacheUnavailable 503\n") == 400
     assert one_in(lab, root, NEVER, stale_if_error_ms=60_000) == 400
+
+
+MAKES = """function make(r)
+    local file = io.open(r.filename, "w")
+    file:write("made")
+    file:close()
+    return apache2.DECLINED
+end
+"""
+
+
+def test_a_test_of_a_file_looks_again(lab, base):
+    """Another module makes the file between the walk and the rules of its directory: they see it, as in stock."""
+    found = {}
+    for kind in ("stock", "ours"):
+        root = base / f"made-{kind}"
+        tree.put(root / "d/known.txt", "known\n")
+        (root / "d").chmod(0o777)
+        script = tree.put(base / f"{kind}.lua", MAKES)
+        text = (f"<Directory {root}/d>\n<FilesMatch made>\nLuaHookAccessChecker {script} make\n</FilesMatch>\n"
+                "RewriteEngine On\nRewriteCond %{REQUEST_FILENAME} -f\nRewriteRule made - [E=MADE:yes]\n"
+                "Header always set X-Made %{MADE}e\n</Directory>\n")
+        options = {"config": NOTE_CONFIG + text, "extra_modules": ("lua",)}
+        server = lab.stock("made-stock", root, **options).start() if kind == "stock" else \
+            lab.under_test("made-ours", root, admission=NEVER, **options)
+        connection = Connection(server.port)
+        wait_for(lambda: connection.get("/d/known.txt").status == 200, "the directory to be known")
+        found[kind] = [connection.get(f"/d/made{number}") for number in range(5)]
+        connection.close()
+    assert [(one.status, one.headers["x-made"]) for one in found["stock"]] == [(404, "yes")] * 5
+    assert [visible(one) for one in found["ours"]] == [visible(one) for one in found["stock"]]
+    assert {one.headers["x-note"] for one in found["ours"]} == {"look"}
+    lab.end()
