@@ -14,13 +14,13 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define USUAL_TIMEOUT apr_time_from_sec(10)
-#define USUAL_PARSED  500
-#define USUAL_LEASES  2000
-#define USUAL_ADMISSION 16 /* about what a question costs more than a look, by what a lease costs less */
-#define MOST_KEPT     1000000
-#define LEAST_TIMEOUT (apr_time_from_sec(1) / 1000)
-#define MOST_TIMEOUT  apr_time_from_sec(60)
+#define USUAL_TIMEOUT   apr_time_from_sec(10)
+#define USUAL_PARSED    500
+#define USUAL_LEASES    2000
+#define USUAL_ADMISSION 16 /* so many looks cost about as much more than leases as one question does */
+#define MOST_NUMBER     1000000
+#define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
+#define MOST_TIMEOUT    apr_time_from_sec(60)
 
 void *fp_settings_create(apr_pool_t *p, server_rec *s)
 {
@@ -215,27 +215,25 @@ static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
                          : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
 }
 
-static const char *set_admission(cmd_parms *cmd, void *dir, const char *arg)
-{
-    const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-    char *end;
-    long n = strtol(arg, &end, 10);
+/* A directive of one number, as cmd->info; it sets a member of type int. */
+struct number {
+    size_t offset; /* in struct fp_settings */
+    int least;     /* MOST_NUMBER is the most */
+    const char *advice;
+};
 
-    (void)dir;
-    if (wrong != NULL)
-        return wrong;
-    if (end == arg || *end != '\0' || n < 1 || n > MOST_KEPT)
-        return apr_psprintf(cmd->pool,
-                            "FlashpacheAdmission %s: give how many requests for files that the daemon does "
-                            "not know yet make one question, 1 (each) to %d",
-                            arg, MOST_KEPT);
-    fp_settings_of(cmd->server)->admission = (int)n;
-    return NULL;
-}
+static const struct number parsed_number = { offsetof(struct fp_settings, parsed), 0,
+                                             "how many each child may keep" };
+static const struct number leases_number = { offsetof(struct fp_settings, leases), 0,
+                                             "how many each child may keep" };
+static const struct number admission_number = {
+    offsetof(struct fp_settings, admission), 1,
+    "how many requests for files that the daemon does not know yet make one question"
+};
 
-/* cmd->info: the offset of an int. */
 static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
 {
+    const struct number *number = cmd->info;
     const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     char *end;
     long n = strtol(arg, &end, 10);
@@ -243,10 +241,10 @@ static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
     (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (end == arg || *end != '\0' || n < 0 || n > MOST_KEPT)
-        return apr_psprintf(cmd->pool, "%s %s: give how many each child may keep, 0 to %d", cmd->cmd->name,
-                            arg, MOST_KEPT);
-    *(int *)member_of(cmd, (size_t)cmd->info) = (int)n;
+    if (end == arg || *end != '\0' || n < number->least || n > MOST_NUMBER)
+        return apr_psprintf(cmd->pool, "%s %s: give %s, %d to %d", cmd->cmd->name, arg, number->advice,
+                            number->least, MOST_NUMBER);
+    *(int *)member_of(cmd, number->offset) = (int)n;
     return NULL;
 }
 
@@ -401,12 +399,12 @@ const command_rec fp_directives[] = {
                   "without an answer"),
     AP_INIT_ITERATE("FlashpacheExclude", add_excluded, NULL, RSRC_CONF,
                     "directories of the file system that are never asked about"),
-    AP_INIT_TAKE1("FlashpacheHtaccess", set_number, (void *)offsetof(struct fp_settings, parsed), RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheHtaccess", set_number, (void *)&parsed_number, RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
-    AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)offsetof(struct fp_settings, leases), RSRC_CONF,
+    AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)&leases_number, RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
-    AP_INIT_TAKE1("FlashpacheAdmission", set_admission, NULL, RSRC_CONF,
-                  "of so many requests for files that the daemon does not know yet one asks it (16)"),
+    AP_INIT_TAKE1("FlashpacheAdmission", set_number, (void *)&admission_number, RSRC_CONF,
+                  "how many requests for files that the daemon does not know yet make one question (16)"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
