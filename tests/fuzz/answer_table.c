@@ -62,7 +62,8 @@ static void find(const struct fp_answer_view *v, const struct fp_names *names, s
     static struct fp_answer a;
 
     if (fp_answer_view_find_dir(v, names, PATH, len, &a))
-        FUZZ_MUST(fp_answer_fits(&a, len) && a.fd == -1 && !a.leasable && fp_step_is_dir(&a.steps[a.n_steps - 1]));
+        FUZZ_MUST(fp_answer_fits(&a, len) && a.fd == -1 && !a.leasable
+                  && fp_step_is_dir(&a.steps[a.n_steps - 1]));
     if (!fp_answer_view_find(v, names, PATH, len, &a))
         return;
     FUZZ_MUST(fp_answer_fits(&a, len) && a.fd == -1 && (a.n_names == 0 || a.n_names == names->n));

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Very small limits of the system, for new or for running processes."""
+"""What the system has: its release, and very small limits for new or for running processes."""
 
 import errno
 import itertools
 import os
+import platform
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,12 @@ import pytest
 
 INOTIFY = Path("/proc/sys/fs/inotify")
 USUAL = {"nofile": 1024, "as": "unlimited"}
+
+
+def needs_linux(major, minor, what):
+    """Skips on an older kernel; what: the part of it that the test is about."""
+    if tuple(map(int, platform.release().split(".")[:2])) < (major, minor):
+        pytest.skip(f"needs Linux {major}.{minor} ({what})")
 
 
 @contextmanager

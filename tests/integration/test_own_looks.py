@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child looks itself at a file that the daemon does not know yet, if its directory is known, lies on a file system of
-this machine, and the kernel has that in memory. One in FlashpacheAdmission such requests asks the daemon."""
+"""A child looks itself at a file that the daemon does not know yet. The file's directory must be known, lie on a file
+system of this machine, and be in the kernel's memory. One in FlashpacheAdmission such requests asks the daemon."""
 
 import os
-import platform
 import shutil
 import stat
 import subprocess
@@ -14,6 +13,7 @@ import tree
 from content_kit import get_lease, stats
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG
+from system_limits import needs_linux
 from trace import Trace
 from waiting import wait_for
 
@@ -32,9 +32,8 @@ def name(size):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def needs_linux():
-    if tuple(map(int, platform.release().split(".")[:2])) < (5, 12):
-        pytest.skip("needs Linux 5.12 (RESOLVE_CACHED)")
+def kernel():
+    needs_linux(5, 12, "RESOLVE_CACHED")
 
 
 @pytest.fixture(params=("event", "prefork"), scope="module")
@@ -65,22 +64,24 @@ def connections(looking):
         one.close()
 
 
-def visible(answer, *but):
-    """All of an answer that is not of its moment."""
-    headers = {key: value for key, value in answer.headers.items() if key not in ("date", "x-note", *but)}
-    return answer.status, headers, answer.body
+def lasting(headers):
+    """Those that are not of their moment."""
+    return {key: value for key, value in headers.items() if key not in ("date", "x-note")}
+
+
+def visible(answer):
+    return answer.status, lasting(answer.headers), answer.body
 
 
 def ask(connection, path, headers="", method="GET"):
-    """An answer to any request; of HEAD and 304 without a body."""
+    """(status, lasting headers, note, body) of any request; HEAD and 304 have no body."""
     connection.socket.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
     status, fields, data = connection.read_head()
     length = 0 if method == "HEAD" or status == 304 else int(fields["content-length"])
     while len(data) < length:
         data += connection.receive()
     assert len(data) == length
-    kept = {key: value for key, value in fields.items() if key not in ("date", "x-note")}
-    return status, kept, fields["x-note"], data
+    return status, lasting(fields), fields["x-note"], data
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -159,10 +160,6 @@ def test_a_change_shows_at_once(looking, connections):
         assert ours.get("/a/c/page.txt").status == 404
 
 
-def notes_of(connection, path, times=3):
-    return {connection.get(path).headers["x-note"] for _ in range(times)}
-
-
 def test_only_regular_files_are_opened(looking, connections):
     """The open of a FIFO would let its writer go on; a link, a directory and an unreadable file are the daemon's."""
     root, (stock, ours) = looking[2], connections
@@ -199,7 +196,7 @@ def test_another_file_system_at_the_name(looking, connections, base):
         subprocess.run(["mount", "--bind", other / "file", root / "a/b/mounted"], check=True)
         try:
             wait_for(lambda: ours.get("/a/b/mounted").body == b"of another one\n", "the mount to be seen")
-            assert "look" not in notes_of(ours, "/a/b/mounted")
+            assert "look" not in {ours.get("/a/b/mounted").headers["x-note"] for _ in range(3)}
         finally:
             subprocess.run(["umount", "-l", root / "a/b/mounted"], check=True)
     finally:

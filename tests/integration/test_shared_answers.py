@@ -3,7 +3,6 @@
 on a path. Changes, restarts, purges and reloads end or renew these answers like all others."""
 
 import os
-import platform
 import shutil
 import signal
 
@@ -16,6 +15,7 @@ from freshness import NEVER_MS
 from httpd import MPM_LIMITS
 from keepalive import Children, Connection, children_config
 from lease_kit import NOTE_CONFIG
+from system_limits import needs_linux
 from trace import Trace
 from waiting import restart, until_good, wait_for
 
@@ -140,8 +140,7 @@ def test_a_larger_file(servers, lab):
     """Another child opens it itself, once, by its name, links included; and sends no question."""
     if not shutil.which("strace"):
         pytest.skip("needs strace")
-    if tuple(map(int, platform.release().split(".")[:2])) < (5, 12):
-        pytest.skip("needs Linux 5.12 (RESOLVE_CACHED)")
+    needs_linux(5, 12, "RESOLVE_CACHED")
     server, children = servers("larger")
     one, *others = children.all()
     paths = [*LARGE, *(path.replace("large", "through") for path in LARGE)]
