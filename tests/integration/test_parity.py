@@ -205,4 +205,4 @@ def test_the_comparison_met_hits(servers):
         data = rawhttp.request("GET", path, close=False) + rawhttp.request("GET", path)
         rawhttp.exchange(flash.port, data)
         last = flash.wait_entries(2, mark)[-1]
-        assert last.note in HITS, f"{path}: {last}"
+        assert last.note in HITS | {"look"}, f"{path}: {last}"
