@@ -49,7 +49,7 @@ static void set_meta(struct fp_meta *m, const struct stat *st)
 
 /*
  * Opens the directory by its path, and only if it is the one in the step: where not all changes are reported
- * the path may lead elsewhere by now, to a directory with other access files. -1: it cannot be had at once.
+ * the path may lead elsewhere by now, to a directory with other access files. -1: not in memory, or another.
  */
 static int open_directory(const char *path, const struct fp_step *step)
 {
@@ -65,58 +65,68 @@ static int open_directory(const char *path, const struct fp_step *step)
     return fd;
 }
 
-static bool is_file_of(int fd, uint64_t dev, struct stat *st)
+static bool is_file_of(const struct stat *st, uint64_t dev)
 {
-    return fstat(fd, st) == 0 && S_ISREG(st->st_mode) && st->st_dev == dev;
+    return S_ISREG(st->st_mode) && st->st_dev == dev;
 }
 
-/* Opens the regular file of that name. To open something else, such as a FIFO, may have effects: so it
- * is opened by O_PATH first. */
-static bool open_file(int dir, const char *name, uint64_t dev, struct fp_answer *a, struct stat *st)
+/* Opens the regular file of that name, on the file system of that number. What is no file, such as a FIFO, is
+ * not opened, since that may have effects. */
+static fp_status open_file(int dir, const char *name, uint64_t dev, struct fp_answer *a, struct stat *st_r)
 {
-    int fd = fp_open_within_mount(dir, name, O_PATH | O_NOFOLLOW);
-    const bool is_file = fd != -1 && is_file_of(fd, dev, st);
-    const ino_t ino = is_file ? st->st_ino : 0;
+    struct stat before;
 
-    fp_close(&fd);
-    if (is_file)
-        a->fd = fp_open_within_mount(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (fstatat(dir, name, &before, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == -1)
+        return fp_status_from_errno(errno);
+    if (!is_file_of(&before, dev))
+        return FP_FAILED;
+    a->fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
     if (a->fd == -1)
-        return false;
-    if (is_file_of(a->fd, dev, st) && st->st_ino == ino)
-        return true;
+        return fp_status_from_errno(errno);
+    if (fstat(a->fd, st_r) == 0 && is_file_of(st_r, dev) && st_r->st_ino == before.st_ino)
+        return FP_OK;
     fp_close(&a->fd);
-    errno = EAGAIN;
-    return false;
+    return FP_FAILED;
 }
 
-/* Sets the last step, where *a has the steps to its directory. True: it is a regular file, opened, or it
+/* The same by a path whose directory is that of the last step. */
+static fp_status open_in_step(const char *path, size_t len, struct fp_answer *a, struct stat *st_r)
+{
+    const struct fp_step *above = &a->steps[a->n_steps - 1];
+    const uint64_t dev = fp_step_target(above)->dev;
+    char name[FP_MAX_PATH + 1], *slash;
+    fp_status status;
+    int dir;
+
+    memcpy(name, path, len);
+    name[len] = '\0';
+    if (a->by_path)
+        return open_file(AT_FDCWD, name, dev, a, st_r);
+    slash = strrchr(name, '/');
+    *slash = '\0';
+    dir = open_directory(slash > name ? name : "/", above);
+    if (dir == -1)
+        return FP_FAILED;
+    status = open_file(dir, slash + 1, dev, a, st_r);
+    fp_close(&dir);
+    return status;
+}
+
+/* Adds the last step, where *a has the steps to its directory. True: it is a regular file, opened, or it
  * is absent. */
 static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
 {
-    const struct fp_step *above = &a->steps[a->n_steps - 1];
     struct fp_step *last = &a->steps[a->n_steps];
-    char directory[FP_MAX_PATH + 1], *slash;
     struct stat st;
-    int dir;
 
-    memcpy(directory, path, len);
-    directory[len] = '\0';
-    slash = strrchr(directory, '/');
-    *slash = '\0';
-    dir = open_directory(slash > directory ? directory : "/", above);
-    if (dir == -1)
-        return false;
     last->end = (uint16_t)len;
     last->target_status = FP_OK;
     last->slot = FP_NO_SLOT;
     last->generation = 0;
-    errno = 0;
-    last->status = open_file(dir, slash + 1, fp_step_target(above)->dev, a, &st) ? FP_OK : FP_ABSENT;
-    fp_close(&dir);
+    last->status = open_in_step(path, len, a, &st);
     if (last->status == FP_OK)
         set_meta(&last->self, &st);
-    return last->status == FP_OK || errno == ENOENT;
+    return last->status == FP_OK || last->status == FP_ABSENT;
 }
 
 /* ---- in the directory ---- */

@@ -13,33 +13,18 @@
 #define RESOLVE_CACHED 0x20
 #endif
 
-static int open_resolved(int dir, const char *path, int flags, unsigned resolve)
+int fp_open_from_memory(const char *path, int flags)
 {
-    const struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC, .resolve = resolve };
+    const struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC, .resolve = RESOLVE_CACHED };
 
-    return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 }
 #else
-#define RESOLVE_NO_XDEV 0
-#define RESOLVE_CACHED  0
-
-static int open_resolved(int dir, const char *path, int flags, unsigned resolve)
+int fp_open_from_memory(const char *path, int flags)
 {
-    (void)dir;
     (void)path;
     (void)flags;
-    (void)resolve;
     errno = ENOSYS;
     return -1;
 }
 #endif
-
-int fp_open_from_memory(const char *path, int flags)
-{
-    return open_resolved(AT_FDCWD, path, flags, RESOLVE_CACHED);
-}
-
-int fp_open_within_mount(int dir, const char *path, int flags)
-{
-    return open_resolved(dir, path, flags, RESOLVE_NO_XDEV);
-}

@@ -29,8 +29,8 @@
 
 enum kind { DIR = 1, LEAF = 2 };
 
-/* Flags of a LEAF; a DIR has MAY_LOOK and WATCHED. */
-enum { READABLE = 1, LOCAL = 2, MAY_LOOK = 2, WATCHED = 4, CONTENT = 16 };
+/* Flags of a LEAF; a DIR has MAY_LOOK, WATCHED and BY_PATH. */
+enum { READABLE = 1, LOCAL = 2, MAY_LOOK = 2, WATCHED = 4, BY_PATH = 8, CONTENT = 16 };
 
 /* Stands in front of a record's key and body, whose lengths it has; zeros fill the record's last unit. */
 struct record {
@@ -309,7 +309,8 @@ static void put_dir(struct fp_answer_table *t, const char *path, const struct fp
 
     set_key(&t->key, DIR, path, a->steps[n - 1].end, t->area->key);
     begin_body(t, &w);
-    fp_put_u8(&w, (uint8_t)((a->may_look ? MAY_LOOK : 0) | (a->above_watched ? WATCHED : 0)));
+    fp_put_u8(&w, (uint8_t)((a->may_look ? MAY_LOOK : 0) | (a->above_watched ? WATCHED : 0)
+                            | (a->by_path ? BY_PATH : 0)));
     fp_put_u8(&w, (uint8_t)a->n_names);
     fp_put_u8(&w, (uint8_t)n);
     for (unsigned i = 0; i < n; i++)
@@ -496,9 +497,10 @@ static bool get_dir(struct fp_reader *r, struct fp_answer *a)
 
     a->may_look = (flags & MAY_LOOK) != 0;
     a->above_watched = (flags & WATCHED) != 0;
+    a->by_path = (flags & BY_PATH) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
-    if ((flags & ~(MAY_LOOK | WATCHED)) != 0 || a->n_names > FP_MAX_NAMES || a->n_steps == 0
+    if ((flags & ~(MAY_LOOK | WATCHED | BY_PATH)) != 0 || a->n_names > FP_MAX_NAMES || a->n_steps == 0
         || a->n_steps >= FP_MAX_STEPS)
         return false;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
