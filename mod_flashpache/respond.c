@@ -151,13 +151,16 @@ static bool may_map_file(const request_rec *r, const struct fp_request *q)
 
 /*
  * A file that is written in place changes while its answer is still used. So it is sent at its
- * length of now. False: that is not known. A stale answer's file system may not be asked.
+ * length of now. False: that is not known. A stale answer's file system may not be asked. An own look was
+ * for this request.
  */
 static bool look_again(request_rec *r, const struct fp_request *q)
 {
     apr_off_t size;
     apr_time_t mtime;
 
+    if (q->found == FP_COUNT_LOOK)
+        return true;
     if (q->lease->stale || !fp_file_look(q->lease->file, &size, &mtime))
         return false;
     if (size != r->finfo.size || mtime != r->finfo.mtime) {
