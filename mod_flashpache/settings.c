@@ -17,7 +17,6 @@ APLOG_USE_MODULE(flashpache);
 #define USUAL_TIMEOUT   apr_time_from_sec(10)
 #define USUAL_PARSED    500
 #define USUAL_LEASES    2000
-#define USUAL_ADMISSION 32 /* questions among so many looks leave their mean at stock's cost */
 #define MOST_NUMBER     1000000
 #define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT    apr_time_from_sec(60)
@@ -93,8 +92,6 @@ static void set_defaults(apr_pool_t *p, struct fp_settings *n)
         n->parsed = USUAL_PARSED;
     if (n->leases == -1)
         n->leases = USUAL_LEASES;
-    if (n->admission == -1)
-        n->admission = USUAL_ADMISSION;
 }
 
 /* ---- .htaccess files ---- */
@@ -404,7 +401,7 @@ const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)&leases_number, RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
     AP_INIT_TAKE1("FlashpacheAdmission", set_number, (void *)&admission_number, RSRC_CONF,
-                  "how many requests for files that the daemon does not know yet make one question (32)"),
+                  "how many requests for files that the daemon does not know yet make one question (32; 1 with less than 2 GiB of memory)"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),

@@ -26,6 +26,11 @@
 #define PARSED_SHARE   32
 #define PARSED_LEAST   ((apr_size_t)512 * 1024) /* sixty access files of the usual size */
 
+/* Looks for each question. Among so many their mean is stock's cost. In little memory the daemon is to know small
+ * files soon: their contents take less of it than their pages. */
+#define USUAL_ADMISSION 32
+#define LITTLE_MEMORY   ((apr_size_t)2 << 30) /* bytes */
+
 /* Of the system, or of httpd's control group: read once, for all children. SIZE_MAX: unknown. */
 static apr_size_t memory = SIZE_MAX;
 
@@ -97,6 +102,13 @@ static apr_size_t bytes_of_child(unsigned share, apr_size_t least)
     return each > least ? each : least;
 }
 
+static unsigned admission_of(const struct fp_settings *settings)
+{
+    if (settings->admission != -1)
+        return (unsigned)settings->admission;
+    return memory < LITTLE_MEMORY ? 1 : USUAL_ADMISSION;
+}
+
 bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
 {
     const struct fp_settings *settings = fp_settings_of(s);
@@ -123,7 +135,7 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
     if (fp_child_client != NULL && threads > 1)
         fp_client_map_contents(fp_child_client);
     fp_shared_init(settings->leases > 0);
-    fp_look_init((unsigned)settings->admission);
+    fp_look_init(admission_of(settings));
     fp_lease_init(p, settings->leases, bytes_of_child(CONTENTS_SHARE, CONTENTS_LEAST), threads <= 1);
     fp_parsed_init(p, settings->parsed, bytes_of_child(PARSED_SHARE, PARSED_LEAST));
     return true;
