@@ -401,7 +401,8 @@ const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)&leases_number, RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
     AP_INIT_TAKE1("FlashpacheAdmission", set_number, (void *)&admission_number, RSRC_CONF,
-                  "how many requests for files that the daemon does not know yet make one question (32; 1 with less than 2 GiB of memory)"),
+                  "how many requests for files that the daemon does not know yet make one question (32, or 1 with less "
+                  "than 2 GiB of memory)"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),

@@ -167,8 +167,10 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
         s->slot = e == end && fp_entry_is_dir(e) ? fp_entry_end_slot(c, e) : e->slot;
         s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->lease_table, s->slot) : 0;
         a->leasable = a->leasable && s->slot != FP_NO_SLOT;
-        a->above_watched = a->above_watched && (e->watched || e == end);
-        a->by_path = a->by_path && (is_of_this_machine(e) || e == end);
+        if (e != end) {
+            a->above_watched = a->above_watched && e->watched;
+            a->by_path = a->by_path && is_of_this_machine(e);
+        }
         /* "/" is a directory and knows all the names, or the entry was not found. */
         if (names != 0 && e->parent == NULL)
             a->n_names = e->n_access;
