@@ -95,6 +95,13 @@ fp_status fp_client_lookup_with(struct fp_client *client, const struct fp_lookup
                                 struct fp_lease_view **view_r);
 
 /*
+ * Names a path, and the names of a question about it, that the daemon may look up when it has time.  It is for a path
+ * whose answer this process has from elsewhere.  Waits for no answer; where the daemon does not read the hint is
+ * dropped.  As fp_client_view() it may have to connect, and returns the same.
+ */
+fp_status fp_client_hint(struct fp_client *client, const char *path, size_t len, const struct fp_names *names);
+
+/*
  * Asks for a control operation.  FP_OK: *reply is the daemon's, whose status may
  * say why it was not done; its text points into buf, which has FP_MAX_FRAME
  * bytes.  Otherwise as fp_client_lookup().

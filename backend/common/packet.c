@@ -133,7 +133,7 @@ bool fp_unix_address(struct sockaddr_un *addr_r, const char *path)
     return true;
 }
 
-fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
+static fp_status send_packet(int sock, const void *data, size_t len, int fd, int flags)
 {
     union {
         struct cmsghdr align;
@@ -156,11 +156,21 @@ fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
         memcpy(CMSG_DATA(c), &fd, sizeof(int));
     }
     do {
-        n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+        n = sendmsg(sock, &msg, MSG_NOSIGNAL | flags);
     } while (n == -1 && errno == EINTR);
     if (n == -1)
         return status_of_errno();
     return (size_t)n == len ? FP_OK : FP_PROTOCOL;
+}
+
+fp_status fp_send_packet(int sock, const void *data, size_t len, int fd)
+{
+    return send_packet(sock, data, len, fd, 0);
+}
+
+fp_status fp_send_packet_now(int sock, const void *data, size_t len)
+{
+    return send_packet(sock, data, len, -1, MSG_DONTWAIT);
 }
 
 /* Takes the descriptors out of a received message; all but the first are closed.  Returns how many

@@ -24,6 +24,8 @@ bool fp_unix_address(struct sockaddr_un *addr_r, const char *path);
  * FP_SYSTEM.  Never raises SIGPIPE.
  */
 fp_status fp_send_packet(int sock, const void *data, size_t len, int fd);
+/* The same without a descriptor, and FP_AGAIN also for a blocking socket that has no room. */
+fp_status fp_send_packet_now(int sock, const void *data, size_t len);
 
 /*
  * Receives one packet of at most cap bytes.  A descriptor that came along is

@@ -24,6 +24,8 @@
     ROW(misses, dispatch.misses, counter, "Questions for which a walk began") \
     ROW(joined, dispatch.joined, counter, "Questions that joined a walk under way") \
     ROW(refreshed, dispatch.refreshed, counter, "Walks for what was in use and about to expire") \
+    ROW(hinted, dispatch.hinted, counter, "Walks for what children had looked at themselves") \
+    ROW(hints_dropped, dispatch.hints_dropped, counter, "Hints of such paths that came while workers were busy") \
     ROW(stale, dispatch.stale, counter, "Questions answered by stale entries") \
     ROW(unanswered, dispatch.unanswered, counter, "Questions that got no answer") \
     ROW(unavailable, dispatch.unavailable, counter, \

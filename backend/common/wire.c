@@ -243,12 +243,14 @@ static void put_path(struct fp_writer *w, const char *path, size_t len)
     fp_put_bytes(w, path, len);
 }
 
-enum { LOOKUP_FRESH = 1, LOOKUP_NO_STALE_FD = 2 }; /* flags of a LOOKUP */
+enum { LOOKUP_FRESH = 1, LOOKUP_NO_STALE_FD = 2, LOOKUP_HINT = 4 }; /* flags of a LOOKUP */
+#define LOOKUP_FLAGS (LOOKUP_FRESH | LOOKUP_NO_STALE_FD | LOOKUP_HINT)
 
 void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
 {
     fp_put_u32(w, l->deadline_ms);
-    fp_put_u8(w, (uint8_t)((l->fresh ? LOOKUP_FRESH : 0) | (l->no_stale_fd ? LOOKUP_NO_STALE_FD : 0)));
+    fp_put_u8(w, (uint8_t)((l->fresh ? LOOKUP_FRESH : 0) | (l->no_stale_fd ? LOOKUP_NO_STALE_FD : 0)
+                           | (l->hint ? LOOKUP_HINT : 0)));
     put_path(w, l->path, l->path_len);
     fp_put_names(w, &l->names);
 }
@@ -283,11 +285,11 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
     flags = fp_get_u8(r);
     l->fresh = (flags & LOOKUP_FRESH) != 0;
     l->no_stale_fd = (flags & LOOKUP_NO_STALE_FD) != 0;
+    l->hint = (flags & LOOKUP_HINT) != 0;
     l->path_len = fp_get_u16(r);
     l->path = (const char *)fp_get_bytes(r, l->path_len);
     get_names(r, &l->names);
-    if (!fp_reader_done(r) || (flags & ~(LOOKUP_FRESH | LOOKUP_NO_STALE_FD)) != 0
-        || !fp_path_is_normal(l->path, l->path_len))
+    if (!fp_reader_done(r) || (flags & ~LOOKUP_FLAGS) != 0 || !fp_path_is_normal(l->path, l->path_len))
         return FP_PROTOCOL;
     return FP_OK;
 }

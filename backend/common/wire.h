@@ -134,6 +134,7 @@ struct fp_lookup {
     struct fp_names names;
     bool fresh;       /* answered only by what is watched, or by a walk that begins after the question */
     bool no_stale_fd; /* a stale answer brings no descriptor: the client's close of it might hang */
+    bool hint;        /* no answer comes; the daemon looks the path up if it has time for it */
 };
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l);
 fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l);

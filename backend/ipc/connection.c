@@ -165,6 +165,11 @@ void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why
     send_frame(conn, fp_refusal_encode(&w, id, why), &w, -1);
 }
 
+void fp_connection_pass(struct fp_connection *conn)
+{
+    conn->state = READY;
+}
+
 void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *reply)
 {
     static uint8_t buf[FP_MAX_FRAME];

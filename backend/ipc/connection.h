@@ -58,6 +58,9 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
 /* As above, with the word that there is no answer, and why. */
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why);
 
+/* The question that the connection waits on gets no answer: the next one may come. */
+void fp_connection_pass(struct fp_connection *conn);
+
 /* Answers the CONTROL that the connection waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */
 void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *reply);

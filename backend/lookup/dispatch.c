@@ -54,6 +54,12 @@ struct fp_dispatch {
     uint64_t memory_failures;         /* that were answered by evictions */
 };
 
+/* True if a walk that no client waits for may begin. */
+static bool has_room(const struct fp_dispatch *d)
+{
+    return fp_worker_pool_spare(d->workers) && fp_walks_have_room(d->walks);
+}
+
 /* Walks again to entries that are in use and about to expire, so that they never are a miss.  True if
  * walks are under way. */
 static bool refresh(void *ctx)
@@ -63,8 +69,7 @@ static bool refresh(void *ctx)
     unsigned looks = FP_CACHE_LOOKS;
     fp_status st;
 
-    while (fp_worker_pool_spare(d->workers) && fp_walks_have_room(d->walks)
-           && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
+    while (has_room(d) && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
         const struct fp_lookup l = { .path = next.path, .path_len = next.len };
 
         fp_observe_hit(d->observer, next.path, next.len);
@@ -245,6 +250,25 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
     } else {
         walk(d, conn, id, l, names_id);
     }
+}
+
+void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
+{
+    const unsigned names_id = fp_names_registry_add(&d->names, &l->names);
+    fp_status st;
+    size_t from;
+
+    if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS || fp_walk_find(d->walks, l, names_id) != NULL)
+        return;
+    fp_coherence_catch_up(d->coherence);
+    if (is_known(d, l, names_id))
+        /* The record of it may have given its place to others. */
+        fp_publish(&d->publisher, &l->names, l->path, l->path_len, &d->answer);
+    else if (has_room(d) && !is_out(d, l->path, l->path_len, &from)
+             && fp_walk_start(d->walks, l, names_id, &st) != NULL)
+        d->counts.hinted++;
+    else
+        d->counts.hints_dropped++;
 }
 
 size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree)

@@ -31,6 +31,8 @@ struct fp_worker_pool;
 
 struct fp_dispatch_counts {
     uint64_t hits, misses, joined, refreshed, stale, unanswered;
+    uint64_t hinted;        /* walks for hints, */
+    uint64_t hints_dropped; /* and hints for which none could begin */
     uint64_t negative_hits; /* hits on names that are absent or cannot be reached */
     uint64_t purged;        /* entries that fp_dispatch_forget() removed */
     uint64_t unavailable;   /* of the unanswered: a mount out of service */
@@ -69,6 +71,9 @@ void fp_dispatch_destroy(struct fp_dispatch **d);
 /* Answers the connection's question, at once or later, unless fp_walks_leave() comes first. */
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l);
+
+/* Looks up in the background what a client looked at itself.  Does without where workers have enough to do. */
+void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l);
 
 /*
  * Forgets the path, or with tree the path and everything below it: afterwards no

@@ -16,7 +16,12 @@ static fp_status route_lookup(const struct fp_router *r, struct fp_connection *c
 
     if (fp_lookup_decode(&body, &l) != FP_OK)
         return FP_PROTOCOL;
-    fp_dispatch_lookup(r->dispatch, conn, f->id, &l);
+    if (l.hint) {
+        fp_dispatch_hint(r->dispatch, &l);
+        fp_connection_pass(conn);
+    } else {
+        fp_dispatch_lookup(r->dispatch, conn, f->id, &l);
+    }
     return FP_OK;
 }
 

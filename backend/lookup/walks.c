@@ -393,7 +393,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     w->task.lookup = *l;
     w->task.lookup.path = w->key + 1;
     w->task.lookup.names.n = 0;
-    w->task.lookup.fresh = w->task.lookup.no_stale_fd = false;
+    w->task.lookup.fresh = w->task.lookup.no_stale_fd = w->task.lookup.hint = false;
     if (names_id != 0)
         w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);

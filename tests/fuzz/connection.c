@@ -37,7 +37,9 @@ static fp_status on_question(void *ctx, struct fp_connection *c, const struct fp
 
     FUZZ_MUST(c == conn && ctx == &conn);
     if (f->type == FP_FRAME_LOOKUP && fp_lookup_decode(&body, &l) == FP_OK) {
-        if (!waits)
+        if (l.hint)
+            fp_connection_pass(conn);
+        else if (!waits)
             answer(f->id);
         return FP_OK;
     }

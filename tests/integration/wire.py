@@ -51,10 +51,10 @@ def lookup(path, number=1, deadline_ms=1000, claimed=None):
     return frame(LOOKUP, struct.pack(">IBH", deadline_ms, 0, size) + data, number)
 
 
-def whole_lookup(path, number=1, deadline_ms=20000, fresh=False, no_stale_fd=False):
+def whole_lookup(path, number=1, deadline_ms=20000, fresh=False, no_stale_fd=False, hint=False):
     """A right LOOKUP, without access files."""
     data = os.fsencode(path)
-    return frame(LOOKUP, struct.pack(">IBH", deadline_ms, int(fresh) + 2 * no_stale_fd, len(data)) + data + b"\0", number)
+    return frame(LOOKUP, struct.pack(">IBH", deadline_ms, int(fresh) + 2 * no_stale_fd + 4 * hint, len(data)) + data + b"\0", number)
 
 
 def purge(scope, path="", number=1, claimed=None):

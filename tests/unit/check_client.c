@@ -3,6 +3,8 @@
 #include "config.h"
 #include "common/client.h"
 
+#include <stdatomic.h>
+
 #include "client_kit.h"
 
 /* ---- successes ---- */
@@ -310,6 +312,55 @@ START_TEST(controls_and_questions_share_a_connection)
 }
 END_TEST
 
+static void *take_hints(void *arg)
+{
+    uint64_t id;
+
+    if (d_greet() && d_question(&id) && d_question(&id) && d_question(&id))
+        d_answer(id);
+    return arg;
+}
+
+START_TEST(hints_have_no_answer)
+{
+    const struct fp_names names = { 1, { { ".htaccess", 9 } } };
+
+    start(take_hints);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq((int)fp_client_hint(client, PATH, PATH_LEN, &names), FP_OK);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    assert_answered();
+    join();
+    ck_assert_uint_eq(d.connections, 1);
+    ck_assert_uint_eq(d.hints, 2);
+}
+END_TEST
+
+static atomic_bool all_sent;
+
+static void *read_nothing(void *arg)
+{
+    if (d_greet()) {
+        while (!atomic_load(&all_sent))
+            unit_sleep_ms(1);
+    }
+    return arg;
+}
+
+/* It waits for nothing, and its connection stays good. */
+START_TEST(hints_that_nobody_reads)
+{
+    const struct fp_names names = { 0, { { NULL, 0 } } };
+
+    start(read_nothing);
+    for (int i = 0; i < 10000; i++)
+        ck_assert_int_eq((int)fp_client_hint(client, PATH, PATH_LEN, &names), FP_OK);
+    atomic_store(&all_sent, true);
+    join();
+    ck_assert_uint_eq(d.connections, 1);
+}
+END_TEST
+
 START_TEST(control_that_is_none)
 {
     /* The daemon would close the connection: it is not sent. */
@@ -514,6 +565,8 @@ int main(void)
     tcase_add_loop_test(t, contents_come_with_the_view, 0, 2);
     t = unit_add_case(s, "control", setup, teardown, 20);
     tcase_add_test(t, controls_and_questions_share_a_connection);
+    tcase_add_test(t, hints_have_no_answer);
+    tcase_add_test(t, hints_that_nobody_reads);
     tcase_add_test(t, control_that_is_none);
     tcase_add_test(t, control_without_a_daemon);
     tcase_add_loop_test(t, wrong_done_ends_the_connection, 0, WRONG_DONES);

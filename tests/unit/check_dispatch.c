@@ -437,6 +437,48 @@ START_TEST(what_is_in_use_is_looked_at_again)
 }
 END_TEST
 
+/* ---- hints ---- */
+
+START_TEST(a_hint_has_a_walk_that_nobody_waits_for)
+{
+    name_path(&early, "/a/f");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).hinted, 1);
+    /* The walk is under way. */
+    name_path(&other, "/a/f");
+    finish("/a", "dd");
+    finish("/a/f", "ddf");
+    ck_assert(!early.answered && !other.answered);
+    ask(&late, "/a/f");
+    ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
+    name_path(&other, "/a/f");
+    ck_assert_uint_eq(n_jobs, 0);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).hinted, 1);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).misses, 0);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).hints_dropped, 0);
+}
+END_TEST
+
+START_TEST(a_question_joins_the_walk_of_a_hint)
+{
+    name_path(&early, "/a/f");
+    ask(&late, "/a/f");
+    finish("/a", "dd");
+    finish("/a/f", "ddf");
+    ck_assert(late.answered);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).joined, 1);
+}
+END_TEST
+
+START_TEST(a_hint_is_dropped_while_workers_are_busy)
+{
+    have_spare = false;
+    name_path(&early, "/a/f");
+    have_spare = true;
+    ck_assert_uint_eq(n_jobs, 0);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).hints_dropped, 1);
+}
+END_TEST
+
 /* The client that waited for the walk has not come back. */
 START_TEST(what_was_asked_for_once_is_not)
 {
@@ -568,6 +610,9 @@ static Suite *make_suite(void)
     tcase_add_test(t, forgotten_twice);
     tcase_add_test(t, overtaken_again_and_again);
     t = unit_add_case(s, "looking_again", setup, teardown, 20);
+    tcase_add_test(t, a_hint_has_a_walk_that_nobody_waits_for);
+    tcase_add_test(t, a_question_joins_the_walk_of_a_hint);
+    tcase_add_test(t, a_hint_is_dropped_while_workers_are_busy);
     tcase_add_test(t, what_is_in_use_is_looked_at_again);
     tcase_add_test(t, what_was_asked_for_once_is_not);
     tcase_add_test(t, looks_wait_for_a_worker_to_spare);

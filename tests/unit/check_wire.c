@@ -153,7 +153,7 @@ static void encode(int kind)
     static const struct fp_hello hello = { 1, 3 };
     static const struct fp_sight sees = { 258, 2, 3, 4, 5, 6, 7 };
     static const struct fp_lookup lookup = {
-        1500, "/srv/www/index.html", 19, { 2, { { ".htaccess", 9 }, { ".acl", 4 } } }, true, false
+        1500, "/srv/www/index.html", 19, { 2, { { ".htaccess", 9 }, { ".acl", 4 } } }, true, false, false
     };
     static const struct fp_control purge = {
         .op = FP_CONTROL_PURGE, .scope = FP_SCOPE_TREE, .path = "/srv/www", .path_len = 8

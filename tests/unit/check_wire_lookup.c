@@ -45,7 +45,7 @@ START_TEST(lookup_with_flags)
     for (unsigned flags = 0; flags < 256; flags++) {
         raw_flags = (uint8_t)flags;
         raw_lookup("/etc", 4, 4);
-        assert_taken(decode_lookup, flags <= 3);
+        assert_taken(decode_lookup, flags <= 7);
     }
     raw_flags = 0;
 }
@@ -106,6 +106,7 @@ START_TEST(names_come_through_in_order)
         { FP_MAX_NAMES, { { ".htaccess", 9 }, { "a", 1 }, { longest, sizeof(longest) }, { "...", 3 } } },
         false,
         true,
+        true,
     };
     struct fp_lookup out;
     struct fp_frame f;
@@ -116,7 +117,7 @@ START_TEST(names_come_through_in_order)
         f = parsed(fp_lookup_encode(fresh(), 1, &in));
         ck_assert_int_eq((int)fp_lookup_decode(&f.body, &out), FP_OK);
         ck_assert(fp_names_equal(&in.names, &out.names));
-        ck_assert(out.no_stale_fd && !out.fresh);
+        ck_assert(out.no_stale_fd && out.hint && !out.fresh);
     }
 }
 END_TEST

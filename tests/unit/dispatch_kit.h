@@ -59,7 +59,7 @@ static inline void let_pass(unsigned ms)
 
 struct fp_connection {
     void *slot;
-    bool answered;
+    bool answered, passed;
     fp_status status; /* of the answer */
     enum fp_source source;
     bool leasable;
@@ -89,6 +89,12 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     conn->last_ino = last != NULL && last->status == FP_OK ? last->self.ino : 0;
     if (on_answer != NULL)
         on_answer(conn, a);
+}
+
+void fp_connection_pass(struct fp_connection *conn)
+{
+    ck_assert(!conn->answered);
+    conn->passed = true;
 }
 
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why)
@@ -446,6 +452,13 @@ static inline void question(struct fp_connection *conn, const char *path, const 
 static inline void ask(struct fp_connection *conn, const char *path)
 {
     question(conn, path, NULL);
+}
+
+/* Leaves a hint. */
+static inline void name_path(struct fp_connection *conn, const char *path)
+{
+    ask_lookup(conn, (struct fp_lookup){ .path = path, .hint = true }, NULL);
+    ck_assert(conn->passed);
 }
 
 static inline void ask_fresh(struct fp_connection *conn, const char *path)

@@ -31,7 +31,7 @@ static struct daemon {
     struct fp_lease_table *leases; /* NULL: it passes none */
     struct fp_answer_table *answers;
     struct fp_contents *contents;
-    unsigned connections, questions;
+    unsigned connections, questions, hints;
     uint64_t ids[8];
     uint32_t deadline_ms;
     unsigned n_names;
@@ -177,6 +177,7 @@ static inline bool d_question(uint64_t *id_r)
     d.path[l.path_len] = '\0';
     d.deadline_ms = l.deadline_ms;
     d.n_names = l.names.n;
+    d.hints += l.hint;
     if (d.questions < sizeof(d.ids) / sizeof(d.ids[0]))
         d.ids[d.questions] = f.id;
     d.questions++;
