@@ -4,25 +4,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "common/answer.h"
 #include "common/answer_table.h"
-#include "common/keyed_hash.h"
+#include "common/client.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/wire.h"
+#include "look_counts.h"
 #include "open_path.h"
 #include "shared.h"
 
 static unsigned admission;
 
-void fp_look_init(unsigned looks_a_question)
+void fp_look_init(unsigned looks)
 {
-    admission = looks_a_question;
+    admission = looks;
 }
 
 /* ---- the last component ---- */
@@ -131,16 +131,6 @@ static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
 
 /* ---- in the directory ---- */
 
-/* True for one in so many calls. By chance: among paths that take turns it would else always be the same
- * one. */
-static bool is_admitted(void)
-{
-    static atomic_uint calls;
-    const unsigned n = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-
-    return admission <= 1 || fp_keyed_hash(&n, sizeof(n)) % admission == 0;
-}
-
 /* Looks in the directory whose steps the table has. */
 static bool look(const struct fp_lease_view *view, const struct fp_names *names, const char *path, size_t len,
                  bool fresh, struct fp_answer *a)
@@ -166,11 +156,17 @@ fp_status fp_look(struct fp_client *client, const struct fp_names *names, const 
     fp_status st;
 
     *view_r = NULL;
-    if (len == 1 || is_admitted())
+    if (len == 1 || admission <= 1)
         return FP_ABSENT;
     st = fp_shared_view(client, view_r);
-    if (st != FP_OK || look(*view_r, names, path, len, fresh, a))
+    if (st != FP_OK)
         return st;
-    fp_lease_view_release(view_r);
-    return FP_ABSENT;
+    if (!look(*view_r, names, path, len, fresh, a)) {
+        fp_lease_view_release(view_r);
+        return FP_ABSENT;
+    }
+    /* This answer is good whether or not the daemon hears of it. */
+    if (fp_look_counts_add(path, len) % admission == 0)
+        fp_client_hint(client, path, len, names);
+    return FP_OK;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A child's own look at a file that the table of answers does not have, where it has the file's
- * directory. Most files of a large site are asked for seldom: a question costs as much as two requests.
+ * directory. Most files of a large site are asked for seldom: a question costs as much as two requests. After some looks
+ * (look_counts.h) the child leaves the daemon a hint, so that files in use come into the table.
  */
 #ifndef FP_LOOK_H
 #define FP_LOOK_H
@@ -16,9 +17,9 @@ struct fp_client;
 struct fp_lease_view;
 struct fp_names;
 
-/* Call it once in a child. In one of so many calls fp_look() does not look, so that the daemon is asked;
- * 1: in each. */
-void fp_look_init(unsigned looks_a_question);
+/* Call it once in a child. The look that makes it so many at a path leaves a hint; 1: fp_look() never looks, so that the
+ * daemon is asked. */
+void fp_look_init(unsigned looks);
 
 /*
  * Looks at a path in normal form. Its directory must be in the table with the access files of these names,

@@ -10,6 +10,7 @@
 
 #include "common/packet.h"
 #include "daemon.h"
+#include "look_counts.h"
 #include "overrides.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -17,7 +18,7 @@ APLOG_USE_MODULE(flashpache);
 #define USUAL_TIMEOUT   apr_time_from_sec(10)
 #define USUAL_PARSED    500
 #define USUAL_LEASES    2000
-#define MOST_NUMBER     1000000
+#define MOST_KEPT       1000000
 #define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT    apr_time_from_sec(60)
 
@@ -215,17 +216,17 @@ static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
 /* A directive of one number, as cmd->info; it sets a member of type int. */
 struct number {
     size_t offset; /* in struct fp_settings */
-    int least;     /* MOST_NUMBER is the most */
+    int least, most;
     const char *advice;
 };
 
-static const struct number parsed_number = { offsetof(struct fp_settings, parsed), 0,
+static const struct number parsed_number = { offsetof(struct fp_settings, parsed), 0, MOST_KEPT,
                                              "how many each child may keep" };
-static const struct number leases_number = { offsetof(struct fp_settings, leases), 0,
+static const struct number leases_number = { offsetof(struct fp_settings, leases), 0, MOST_KEPT,
                                              "how many each child may keep" };
 static const struct number admission_number = {
-    offsetof(struct fp_settings, admission), 1,
-    "how many requests for files that the daemon does not know yet make one question"
+    offsetof(struct fp_settings, admission), 1, FP_LOOK_COUNT_MOST,
+    "at which request for a file that the daemon does not know yet it hears of it"
 };
 
 static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
@@ -238,9 +239,9 @@ static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
     (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (end == arg || *end != '\0' || n < number->least || n > MOST_NUMBER)
+    if (end == arg || *end != '\0' || n < number->least || n > number->most)
         return apr_psprintf(cmd->pool, "%s %s: give %s, %d to %d", cmd->cmd->name, arg, number->advice,
-                            number->least, MOST_NUMBER);
+                            number->least, number->most);
     *(int *)member_of(cmd, number->offset) = (int)n;
     return NULL;
 }
@@ -401,8 +402,8 @@ const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)&leases_number, RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
     AP_INIT_TAKE1("FlashpacheAdmission", set_number, (void *)&admission_number, RSRC_CONF,
-                  "how many requests for files that the daemon does not know yet make one question (32, or 1 with less "
-                  "than 2 GiB of memory)"),
+                  "at which request for a file the daemon hears of it, if children may look themselves until then (8, or 1 "
+                  "with less than 2 GiB of memory)"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorityValues", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),

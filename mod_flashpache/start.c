@@ -12,6 +12,7 @@
 #include "daemon.h"
 #include "lease.h"
 #include "look.h"
+#include "look_counts.h"
 #include "lookup.h"
 #include "parsed.h"
 #include "settings.h"
@@ -26,9 +27,9 @@
 #define PARSED_SHARE   32
 #define PARSED_LEAST   ((apr_size_t)512 * 1024) /* sixty access files of the usual size */
 
-/* Looks for each question. Among so many their mean is stock's cost. In little memory the daemon is to know small
- * files soon: their contents take less of it than their pages. */
-#define USUAL_ADMISSION 32
+/* Looks at a path until the daemon hears of it. Then it is worth a walk, which costs more than a look and saves a part of each later one.
+ * In little memory the daemon is to know small files soon: their contents take less of it than their pages. */
+#define USUAL_ADMISSION 8
 #define LITTLE_MEMORY   ((apr_size_t)2 << 30) /* bytes */
 
 /* Of the system, or of httpd's control group: read once, for all children. SIZE_MAX: unknown. */
@@ -63,6 +64,7 @@ void fp_start_daemon(apr_pool_t *pconf, server_rec *s, const char *obstacle)
     const bool on = fp_start_is_on(s);
 
     memory = fp_memory_limit("");
+    fp_look_counts_init(pconf);
     if (on && obstacle != NULL)
         ap_log_error(
             APLOG_MARK, APLOG_WARNING, 0, s,

@@ -359,7 +359,7 @@ def not_a_socket(base):
     ("FlashpacheAdmission", "0"),
     ("FlashpacheAdmission", "-16"),
     ("FlashpacheAdmission", "16x"),
-    ("FlashpacheAdmission", "1000001"),
+    ("FlashpacheAdmission", "65536"),
     ("FlashpacheTimeout", "soon"),
     ("FlashpacheTimeout", "0"),
     ("FlashpacheTimeout", "-3"),
@@ -381,7 +381,7 @@ def test_wrong_directive(base, lab, module_path, request, directive, value):
 
 @pytest.mark.parametrize("text", [
     "FlashpacheSocket /run/flashpache/flashpached.sock", "FlashpacheTimeout 250ms",
-    "FlashpacheTimeout 2", "FlashpacheAdmission 1000000", "FlashpacheExclude /srv/a /srv/b", "FlashpacheEngine Off"])
+    "FlashpacheTimeout 2", "FlashpacheAdmission 65535", "FlashpacheExclude /srv/a /srv/b", "FlashpacheEngine Off"])
 def test_right_directive(base, lab, module_path, text):
     name = f"right{len(list(lab.base.iterdir()))}"     # short: the path of the daemon's socket is below it
     done = Httpd(lab.base, name, base, module=module_path, config=text + "\n").check()
