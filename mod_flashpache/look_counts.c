@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define ENTRIES    65536u /* a power of two */
-#define COUNT_BITS 16     /* of an entry; the rest has that many bits of the path's hash */
+#define COUNT_BITS 16     /* of an entry; the rest is the tag, other bits of the path's hash than choose the entry */
 
 static atomic_uint *entries; /* NULL: there is no memory */
 static unsigned char key[crypto_shorthash_KEYBYTES];
@@ -29,7 +29,7 @@ void fp_look_counts_init(apr_pool_t *p)
 unsigned fp_look_counts_add(const char *path, size_t len)
 {
     unsigned char hash[crypto_shorthash_BYTES];
-    unsigned count, before;
+    unsigned count, before, tag;
     atomic_uint *entry;
     uint64_t h;
 
@@ -38,9 +38,10 @@ unsigned fp_look_counts_add(const char *path, size_t len)
     crypto_shorthash(hash, (const unsigned char *)path, len, key);
     memcpy(&h, hash, sizeof(h));
     entry = &entries[h % ENTRIES];
+    tag = (unsigned)(h >> 32) >> COUNT_BITS;
     /* Another child may count at once: one of the two is lost. */
     before = atomic_load_explicit(entry, memory_order_relaxed);
-    count = before >> COUNT_BITS == h >> (64 - COUNT_BITS) ? (before + 1) & FP_LOOK_COUNT_MOST : 1;
-    atomic_store_explicit(entry, (unsigned)(h >> (64 - COUNT_BITS)) << COUNT_BITS | count, memory_order_relaxed);
+    count = before >> COUNT_BITS == tag ? (before + 1) & FP_LOOK_COUNT_MOST : 1;
+    atomic_store_explicit(entry, tag << COUNT_BITS | count, memory_order_relaxed);
     return count;
 }

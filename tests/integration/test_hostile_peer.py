@@ -25,6 +25,7 @@ IDLE = MAX_CONNECTIONS + 1000
 DEEP = "/".join(["deep"] * 40)
 SOME = 200          # requests before and after: the load goes on
 NOT_READING = 10
+HINTS = 20_000
 RSS_KIB = 8192      # KiB; unread replies to a few peers need less
 
 
@@ -182,6 +183,22 @@ def not_reading(daemon, root):
     return NOT_READING
 
 
+def hints(daemon, root):
+    """Hints without end of names that are absent, for which nobody waits: only spare workers walk for them. A question
+    behind them has its answer."""
+    before = daemon.counters()
+    with contextlib.ExitStack() as stack:
+        conns = [stack.enter_context(wire.greet(daemon.socket)) for _ in range(NOT_READING)]
+        for number in range(HINTS):
+            conns[number % NOT_READING].sendall(wire.whole_lookup(root / f"none{number}", hint=True))
+        for conn in conns:
+            conn.sendall(wire.whole_lookup(root / "f1.bin"))
+            assert wire.parse_answer(wire.receive(conn))[0] == 0
+    after = daemon.counters()
+    assert sum(after[key] - before[key] for key in ("hinted", "hints_dropped")) == HINTS
+    return NOT_READING
+
+
 def connect_idle(daemon):
     """A silent connection; None where the daemon, or its queue, has no room."""
     with contextlib.suppress(OSError):
@@ -212,7 +229,7 @@ def idle(daemon, _root):
 ATTACKS = {"truncated frames": truncated, "oversized frames": oversized, "one byte a packet": byte_by_byte,
            "repeated frames": repeated, "reordered frames": reordered,
            "descriptors where none belong": descriptors, "mutated frames": mutated,
-           "answers that are never read": not_reading, "idle connections over the limit": idle}
+           "answers that are never read": not_reading, "hints without end": hints, "idle connections over the limit": idle}
 
 
 @pytest.mark.parametrize("case", ATTACKS)

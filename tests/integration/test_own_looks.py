@@ -20,6 +20,7 @@ from waiting import wait_for
 pytestmark = pytest.mark.needs_flashpache
 
 NEVER = 65_535          # FlashpacheAdmission: no file is asked for so often
+USUAL = 8               # with 2 GiB of memory or more
 # Around the borders of reading, mapping, and APR's buckets.
 SIZES = (0, 1, 500, 16_383, 16_384, 65_535, 65_536, 65_537, 262_144, 5_000_000)
 KNOWN = "/a/b/known.txt"
@@ -256,7 +257,7 @@ def notes_of(lab, root, admission, times=1, text="", **daemon_settings):
     notes = []
     for number in range(times):
         notes.append({connection.get(f"/d/{each}.txt").headers["x-note"] for each in range(100)})
-        if times > 1 and number + 1 == (admission or 8):
+        if times > 1 and number + 1 == (admission or USUAL):
             wait_for(lambda: heard(server.daemon, before)["hinted"] + heard(server.daemon, before)["hints_dropped"] == 100
                      and stats(server.daemon)["inflight"] == 0, "the daemon to hear of the files")
     counts = heard(server.daemon, before)
@@ -275,8 +276,8 @@ def hundred(base, request):
 
 @pytest.mark.parametrize("admission", (2, 3, None))
 def test_the_daemon_hears_of_what_is_asked_for_again(lab, hundred, admission):
-    """The usual number is 8, with 2 GiB of memory or more. Nobody waits for the daemon."""
-    looks = admission or 8
+    """Nobody waits for the daemon."""
+    looks = admission or USUAL
     notes, counts = notes_of(lab, hundred, admission, times=looks + 1)
     assert notes[:looks] == [{"look"}] * looks
     assert counts["misses"] == 0 and counts["hinted"] > 50
