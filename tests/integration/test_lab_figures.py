@@ -94,8 +94,10 @@ def test_tables_of_the_page(tmp_path, monkeypatch):
     before = page.read_text()
     hits = [{"lease": {"cell": f"event/All/{size}/64", "of_stock": {"cpu_us": ratio(0.5)}}} for size in (500, 5000)]
     few = [{"pair": "prefork/None", "goal": 1.3, "rate": ratio(1.4)}, {"pair": "event/All", "goal": 1.7, "rate": ratio(1.8)}]
+    first = [{"pair": pair, "pass": which, "goal": 1.0, "cpu_us": ratio(0.9)}
+             for pair in ("prefork/None", "event/None") for which in ("number 7", "number 8")]
     (tmp_path / "hit.json").write_text(json.dumps(hits))
-    (tmp_path / "shared.json").write_text(json.dumps({"few": few}))
+    (tmp_path / "shared.json").write_text(json.dumps({"few": few, "first": first}))
     monkeypatch.setattr(sys, "argv", ["", "--page", str(page), str(tmp_path / "hit.json"), str(tmp_path / "shared.json")])
     benchmarks_page.main()
     after = page.read_text()
@@ -103,6 +105,7 @@ def test_tables_of_the_page(tmp_path, monkeypatch):
     assert ("| 1,008 files, 256 connections | prefork, `None` | capacity | 1.40 (1.39-1.41) | 1.30 or more |\n"
             "| | event, `All` | capacity | 1.80 (1.79-1.81) | 1.70 or more |\n") in after
     was, now = (benchmarks_page.rows_of(text, benchmarks_page.SHARED_HEAD) for text in (before, after))
-    assert len(was) == len(now) == 10 and was[:4] + was[6:] == now[:4] + now[6:]
+    assert [row[3] for row in now[10:12]] == ["0.90 (0.89-0.91)"] * 2
+    assert len(was) == len(now) == 14 and was[:4] + was[6:10] + was[12:] == now[:4] + now[6:10] + now[12:]
     assert [line for line in before.splitlines() if not line.startswith("|")] == \
         [line for line in after.splitlines() if not line.startswith("|")]
