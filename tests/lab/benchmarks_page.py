@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/benchmarks.md"
 CONFIGURATIONS = {"None": "`AllowOverride None`", "All": "`All`, no `.htaccess`",
                   "directory": "rules in `<Directory>`, `None`", "htaccess": "`All`, rules in `.htaccess`"}
 HIT_HEAD = "| MPM | configuration | connections | 500 B | 5 KB | 50 KB | 1 MB |"
-SHARED_HEAD = "| files and load | MPM, `AllowOverride` | measured | Flashpache to stock | goal |"
+SHARED_HEAD = "| files and load | MPM, `AllowOverride` | measured | Flashpache to stock | goal | without files |"
 FILES = {"many": "21,600 files, 1,024 connections", "few": "1,008 files, 256 connections",
          "first": "1,008 files that nobody asked about", "number 2": "the same files, second pass",
          "number 8": "the eighth, which leaves the hints", "number 9": "the ninth"}
@@ -61,14 +61,23 @@ def groups(measured):
             yield which, rows
 
 
+def cell_of(pair):
+    return "{}, `{}`".format(*pair.split("/"))
+
+
 def with_shared(page, measured):
     kept, name = {}, ""
     for row in rows_of(page, SHARED_HEAD):
         name = row[0] or name
         kept.setdefault(name, []).append([name if not kept.get(name) else "", *row[1:]])
+    without = {(name, row[1]): row[-1] for name, rows in kept.items() for row in rows}
+    without.update({(FILES[row["part"]], cell_of(row["pair"])): show(row["rate"]) for row in measured.get("most", ())})
     for part, rows in groups(measured):
-        kept[FILES[part]] = [["" if i else FILES[part], "{}, `{}`".format(*pair.split("/")), what, show(ratio), goal]
+        kept[FILES[part]] = [["" if i else FILES[part], cell_of(pair), what, show(ratio), goal, ""]
                              for i, (pair, what, ratio, goal) in enumerate(rows)]
+    for name, rows in kept.items():
+        for row in rows:
+            row[-1] = without.get((name, row[1]), "")
     return with_rows(page, SHARED_HEAD, [row for files in FILES.values() for row in kept[files]])
 
 

@@ -11,6 +11,8 @@ The other processors are the client's. Parts:
 many       21,600 files (600 directories of workload.py, 3 GB on tmpfs), 1,024 connections of five
            requests; prefork and event, AllowOverride None and All
 few        1,008 files, 256 connections of five requests
+most       "many" and "few" with an httpd that does no work on files (no_files) in the place of Flashpache: nothing that
+           answers for files can gain more
 first      paths that nobody asked about (purged before), and eight times more: CPU of each pass. In the eighth the
            daemon hears of them (FlashpacheAdmission)
 events     1,008 files while names come and go in ten of their directories; 64 connections
@@ -79,6 +81,7 @@ PAUSES_S = (None, 0.01, 0.0006)         # between two names of the writer; None:
 EVENTS_CONNECTIONS, WRITTEN_IN = 64, 10
 MOST_QUESTIONS = 0.005                  # a request, whatever is reported
 STOCK, OURS = "stock", "Flashpache"
+NO_FILES = lab_kit.BUILD / "tests/lab/no_files/.libs/mod_no_files.so"
 
 
 # Servers side by side
@@ -94,19 +97,18 @@ def client_apart():
         os.sched_setaffinity(0, before)
 
 
-def make_pair(base, root, pair, connections):
+def make_pair(base, root, pair, connections, maker=servers.Flashpache):
     """{name: server}, not started."""
     options = {"mpm": pair.mpm, "override": pair.override}
-    place = servers.Place(base / f"{pair.mpm}-{pair.override}", root, connections=connections)
+    place = servers.Place(base / f"{pair.mpm}-{pair.override}-{connections}", root, connections=connections)
     place.directory.mkdir()
-    return {STOCK: servers.StockApache(place, STOCK, **options),
-            OURS: servers.Flashpache(place, OURS, **options)}
+    return {STOCK: servers.StockApache(place, STOCK, **options), OURS: maker(place, OURS, **options)}
 
 
 @contextlib.contextmanager
-def side_by_side(base, root, pairs, connections):
-    """{pair: {name: server}}, all of them up."""
-    made = {pair: make_pair(base, root, pair, connections) for pair in pairs}
+def side_by_side(base, root, pairs, connections, maker=servers.Flashpache):
+    """{pair: {name: server}}, all of them up; maker: of ours."""
+    made = {pair: make_pair(base, root, pair, connections, maker) for pair in pairs}
     with contextlib.ExitStack() as stack:
         for server in itertools.chain.from_iterable(one.values() for one in made.values()):
             stack.callback(server.stop)
@@ -176,7 +178,7 @@ def capacity_row(part, pair, both, results):
             "memory": memory, "counters": counters}
 
 
-def measure_capacity(part, base, root, arguments):
+def measure_capacity(part, base, root, arguments, maker=servers.Flashpache):
     the_set = (QUICK_SETS if arguments.quick else SETS)[part]
     content = Content(the_set.directories)
     say(f"{part}: {the_set.directories * workload.FILES_PER_DIRECTORY} files, {the_set.connections} connections")
@@ -186,7 +188,7 @@ def measure_capacity(part, base, root, arguments):
     rows = []
     for pair in PAIRS[part]:
         say(f"{part}: {pair.label}")
-        with side_by_side(base, root, [pair], the_set.connections) as made, client_apart():
+        with side_by_side(base, root, [pair], the_set.connections, maker) as made, client_apart():
             both = made[pair]
             for server in both.values():
                 lab_kit.bench(server.port, base, "--allow-errors", "-d", arguments.warm, *options)
@@ -204,6 +206,28 @@ def print_capacity(rows):
           show(row["cpu_us"]), f"{row['questions']['median']:.3f}",
           f"{row['memory'][OURS] / row['memory'][STOCK]:.2f}", row["errors"],
           verdict(row["rate"], row["goal"], True)) for row in rows])
+
+
+# Without files
+
+def measure_most(part, base, root, arguments):
+    """The same, of an httpd that has the files' sizes alone."""
+    sizes = base / "out" / "sizes"
+
+    def without_files(place, key, **options):
+        files = (path for path in root.rglob("*") if path.is_file())
+        sizes.write_text("".join(f"{path.stat().st_size} /{path.relative_to(root)}\n" for path in files))
+        extra = f"LoadModule no_files_module {NO_FILES}\nNoFiles {sizes}\n"
+        return servers.StockApache(place, key, extra=extra, **options)
+    return [row for name in ("many", "few") for row in measure_capacity(name, base, root, arguments, without_files)]
+
+
+def print_most(rows):
+    print("\nWithout files\n")
+    lab_kit.print_table(("files", "MPM/AllowOverride", "stock req/s", "without", "of stock", "CPU of stock", "errors"),
+                        [(row["part"], row["pair"], f"{row['rates'][STOCK]['median']:.0f}",
+                          f"{row['rates'][OURS]['median']:.0f}", show(row["rate"]), show(row["cpu_us"]), row["errors"])
+                         for row in rows])
 
 
 # First requests
@@ -345,11 +369,12 @@ def grown(grow):
 
 
 PARTS = {"many": (measure_capacity, print_capacity), "few": (measure_capacity, print_capacity),
+         "most": (measure_most, print_most),
          "first": (measure_first, print_first), "events": (measure_events, print_events),
          "hit": (measure_hits, print_hits),
          "children": (grown(growth.grow_workers), growth.print_workers),
          "paths": (grown(growth.grow_paths), growth.print_paths)}
-QUICK_PARTS = ("many", "few", "first", "events")      # growth.py and hit_cost.py have a --quick of their own
+QUICK_PARTS = ("many", "few", "most", "first", "events")      # growth.py and hit_cost.py have a --quick of their own
 
 
 def parse_arguments():
