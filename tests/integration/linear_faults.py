@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import procs
 from content_kit import forget_all
@@ -77,7 +78,8 @@ def storm(server):
 def _make_storm(root):
     """Changes attributes and names in all present directories, those of the writers' kinds included."""
     while True:
-        directories = [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]
+        # It goes on where a writer moves a directory meanwhile.
+        directories = [Path(directory) for directory, _, _ in os.walk(root)]
         for directory in directories * 100:
             with suppress(OSError):     # a writer has moved it
                 os.utime(directory)

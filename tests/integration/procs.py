@@ -11,11 +11,12 @@ from pathlib import Path
 
 @contextmanager
 def beside(work, *args):
-    """Runs work(*args) in a process of its own, and kills it behind the block."""
+    """Runs work(*args), which has no end, in a process of its own, and kills it behind the block."""
     process = multiprocessing.get_context("fork").Process(target=work, args=args)
     process.start()
     try:
         yield
+        assert process.is_alive(), f"{work.__name__} has ended: see its traceback"
     finally:
         process.kill()
         process.join()
