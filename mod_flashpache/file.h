@@ -6,10 +6,10 @@
  * or uses the offset.
  *
  * A process that touches the missing part of a mapped, shortened file is killed (SIGBUS). So only
- * files that cost more to copy are mapped, and each response checks the length first. Stock httpd
- * with EnableMMAP On has the same remaining race. On file systems that are not local that check
- * could wait: there everything is read. A file that the daemon may have chosen is read, too
- * (fp_file_may_be_mapped()).
+ * files that cost more to copy are mapped, and each response checks the length first; one that APR's
+ * bucket maps was looked at for the request. Stock httpd with EnableMMAP On has the same remaining race.
+ * On file systems that are not local that check could wait: there everything is read. A file that the
+ * daemon may have chosen is read, too (fp_file_may_be_mapped()).
  *
  * A small file may come as its content, copied out of the daemon's memory. Then the child holds no
  * descriptor, and sending the file asks no file system.

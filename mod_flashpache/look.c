@@ -11,6 +11,7 @@
 #include "common/answer.h"
 #include "common/answer_table.h"
 #include "common/client.h"
+#include "common/clock.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/wire.h"
@@ -19,10 +20,12 @@
 #include "shared.h"
 
 static unsigned admission;
+static bool paths_may_differ;
 
-void fp_look_init(unsigned looks)
+void fp_look_init(unsigned looks, bool elsewhere)
 {
     admission = looks;
+    paths_may_differ = elsewhere;
 }
 
 /* ---- the last component ---- */
@@ -70,27 +73,32 @@ static bool is_file_of(const struct stat *st, uint64_t dev)
     return S_ISREG(st->st_mode) && st->st_dev == dev;
 }
 
-/* Opens the regular file of that name, on the file system of that number. What is no file, such as a FIFO, is
- * not opened, since that may have effects. */
-static fp_status open_file(int dir, const char *name, uint64_t dev, struct fp_answer *a, struct stat *st_r)
+/* Looks at the regular file of that name, on the file system of that number, and opens it if that is wanted.
+ * What is no file, such as a FIFO, is not opened, since that may have effects. */
+static fp_status look_in(int dir, const char *name, uint64_t dev, bool open, struct fp_answer *a,
+                         struct stat *st_r)
 {
-    struct stat before;
+    ino_t ino;
 
-    if (fstatat(dir, name, &before, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == -1)
+    if (fstatat(dir, name, st_r, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == -1)
         return fp_status_from_errno(errno);
-    if (!is_file_of(&before, dev))
+    if (!is_file_of(st_r, dev))
         return FP_FAILED;
+    if (!open)
+        return FP_OK;
+    ino = st_r->st_ino;
     a->fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
     if (a->fd == -1)
         return fp_status_from_errno(errno);
-    if (fstat(a->fd, st_r) == 0 && is_file_of(st_r, dev) && st_r->st_ino == before.st_ino)
+    if (fstat(a->fd, st_r) == 0 && is_file_of(st_r, dev) && st_r->st_ino == ino)
         return FP_OK;
     fp_close(&a->fd);
     return FP_FAILED;
 }
 
 /* The same by a path whose directory is that of the last step. */
-static fp_status open_in_step(const char *path, size_t len, struct fp_answer *a, struct stat *st_r)
+static fp_status look_in_step(const char *path, size_t len, bool open, struct fp_answer *a,
+                              struct stat *st_r)
 {
     const struct fp_step *above = &a->steps[a->n_steps - 1];
     const uint64_t dev = fp_step_target(above)->dev;
@@ -100,21 +108,20 @@ static fp_status open_in_step(const char *path, size_t len, struct fp_answer *a,
 
     memcpy(name, path, len);
     name[len] = '\0';
-    if (a->by_path)
-        return open_file(AT_FDCWD, name, dev, a, st_r);
+    if (a->by_path && !paths_may_differ)
+        return look_in(AT_FDCWD, name, dev, open, a, st_r);
     slash = strrchr(name, '/');
     *slash = '\0';
     dir = open_directory(slash > name ? name : "/", above);
     if (dir == -1)
         return FP_FAILED;
-    status = open_file(dir, slash + 1, dev, a, st_r);
+    status = look_in(dir, slash + 1, dev, open, a, st_r);
     fp_close(&dir);
     return status;
 }
 
-/* Adds the last step, where *a has the steps to its directory. True: it is a regular file, opened, or it
- * is absent. */
-static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
+/* Adds the last step, where *a has the steps to its directory. True: it is a regular file, or it is absent. */
+static bool look_at_last(const char *path, size_t len, bool open, struct fp_answer *a)
 {
     struct fp_step *last = &a->steps[a->n_steps];
     struct stat st;
@@ -123,7 +130,7 @@ static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
     last->target_status = FP_OK;
     last->slot = FP_NO_SLOT;
     last->generation = 0;
-    last->status = open_in_step(path, len, a, &st);
+    last->status = look_in_step(path, len, open, a, &st);
     if (last->status == FP_OK)
         set_meta(&last->self, &st);
     return last->status == FP_OK || last->status == FP_ABSENT;
@@ -132,12 +139,17 @@ static bool look_at_last(const char *path, size_t len, struct fp_answer *a)
 /* ---- in the directory ---- */
 
 /* Looks in the directory whose steps the table has. */
-static bool look(const struct fp_lease_view *view, const struct fp_names *names, const char *path, size_t len,
-                 bool fresh, struct fp_answer *a)
+static bool look(const struct fp_lease_view *view, const struct fp_look_wish *wish, struct fp_answer *a)
 {
-    if (!fp_answer_view_find_dir(fp_lease_view_answers(view), names, path, fp_path_parent_len(path, len), a)
-        || !a->may_look || (fresh && !a->above_watched) || a->n_names != names->n
-        || !look_at_last(path, len, a))
+    const struct fp_answer_view *answers = fp_lease_view_answers(view);
+    const size_t above = fp_path_parent_len(wish->path, wish->len);
+
+    /* After a rest the daemon has to be asked, so that its heart beats again. */
+    if (fp_lease_view_is_overdue(view, fp_now_ms()))
+        return false;
+    if (!fp_answer_view_find_dir(answers, wish->names, wish->path, above, a) || !a->may_look
+        || (wish->fresh && !a->above_watched) || a->n_names != wish->names->n
+        || !look_at_last(wish->path, wish->len, wish->open, a))
         return false;
     /* So the directory and its access files are as the steps say. */
     if (!fp_shared_holds(view, a)) {
@@ -150,23 +162,25 @@ static bool look(const struct fp_lease_view *view, const struct fp_names *names,
     return true;
 }
 
-fp_status fp_look(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
-                  bool fresh, struct fp_answer *a, struct fp_lease_view **view_r)
+fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, struct fp_answer *a,
+                  struct fp_lease_view **view_r)
 {
+    unsigned looks;
     fp_status st;
 
     *view_r = NULL;
-    if (len == 1 || admission <= 1)
+    if (wish->len == 1 || admission <= 1)
         return FP_ABSENT;
     st = fp_shared_view(client, view_r);
     if (st != FP_OK)
         return st;
-    if (!look(*view_r, names, path, len, fresh, a)) {
+    if (!look(*view_r, wish, a)) {
         fp_lease_view_release(view_r);
         return FP_ABSENT;
     }
+    looks = fp_look_counts_add(wish->path, wish->len);
     /* This answer is good whether or not the daemon hears of it. */
-    if (fp_look_counts_add(path, len) % admission == 0)
-        fp_client_hint(client, path, len, names);
+    if (looks > 0 && looks % admission == 0)
+        fp_client_hint(client, wish->path, wish->len, wish->names);
     return FP_OK;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A child's own look at a file that the table of answers does not have, where it has the file's
- * directory. Most files of a large site are asked for seldom: a question costs as much as two requests. After some looks
- * (look_counts.h) the child leaves the daemon a hint, so that files in use come into the table.
+ * directory. Most files of a large site are asked for seldom: a question costs as much as two requests.
+ * After some looks (look_counts.h) the child leaves the daemon a hint, so that files in use come into
+ * the table.
  */
 #ifndef FP_LOOK_H
 #define FP_LOOK_H
@@ -17,18 +18,26 @@ struct fp_client;
 struct fp_lease_view;
 struct fp_names;
 
-/* Call it once in a child. The look that makes it so many at a path leaves a hint; 1: fp_look() never looks, so that the
- * daemon is asked. */
-void fp_look_init(unsigned looks);
+/* Call it once in a child. The look that makes it so many at a path leaves a hint; 1: fp_look() never
+ * looks, so that the daemon is asked. elsewhere: the daemon may see other mounts than this child. */
+void fp_look_init(unsigned looks, bool elsewhere);
+
+struct fp_look_wish {
+    const char *path; /* in normal form, of len bytes */
+    size_t len;
+    const struct fp_names *names; /* of access files */
+    bool fresh;                   /* only where this machine's changes of each step to the directory are reported */
+    bool open;                    /* the file is to be sent */
+};
 
 /*
- * Looks at a path in normal form. Its directory must be in the table with the access files of these names,
- * and lie on a file system of this machine. Only that one can make it wait. fresh: only where this
- * machine's changes of each step to the directory are reported. FP_OK: *a says that the path is absent, or
- * has the regular file opened. It is as true as stock httpd's own look. There is no lease on it, as only the
- * steps to the directory have slots. *view_r and all other statuses are as for fp_shared_find().
+ * Looks at a path. Its directory must be in the table with the access files of these names, and lie on a
+ * file system of this machine. Only that one can make it wait. FP_OK: *a says that the path is absent, or a
+ * regular file, which is open if that was wanted. It is as true as stock httpd's own look. There is no
+ * lease on it, as only the steps to the directory have slots. *view_r and all other statuses are as for
+ * fp_shared_find().
  */
-fp_status fp_look(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
-                  bool fresh, struct fp_answer *a, struct fp_lease_view **view_r);
+fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, struct fp_answer *a,
+                  struct fp_lease_view **view_r);
 
 #endif

@@ -152,10 +152,11 @@ static fp_status find_shared(const request_rec *r, const char *path, apr_size_t 
 }
 
 /* Looks at a file in a known directory. Returns as fp_look(). */
-static fp_status look(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+static fp_status look(const request_rec *r, const char *path, apr_size_t len, bool fresh, bool open,
                       struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
+    const struct fp_look_wish wish = { path, len, &settings->names, fresh, open };
     struct fp_answer *a = fp_request_room(r);
     struct fp_lease_view *view;
     fp_status st;
@@ -163,7 +164,7 @@ static fp_status look(const request_rec *r, const char *path, apr_size_t len, bo
     /* Only the daemon knows which file systems are out of service. */
     if (refuses(settings))
         return FP_ABSENT;
-    st = fp_look(fp_child_client, &settings->names, path, len, fresh, a, &view);
+    st = fp_look(fp_child_client, &wish, a, &view);
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LOOK;
@@ -180,8 +181,8 @@ static bool was_asked(const struct found *found)
     return found->outcome != FP_COUNT_LEASE && found->outcome != FP_COUNT_LOOK;
 }
 
-/* Finds an answer, without a message if possible. */
-static fp_status find(const request_rec *r, const char *path, apr_size_t len, bool fresh,
+/* Finds an answer, without a message if possible. open: false: its file will not be sent. */
+static fp_status find(const request_rec *r, const char *path, apr_size_t len, bool fresh, bool open,
                       struct found *found_r)
 {
     bool known;
@@ -193,7 +194,7 @@ static fp_status find(const request_rec *r, const char *path, apr_size_t len, bo
         return FP_OK;
     st = find_shared(r, path, len, fresh, found_r, &known);
     if (st == FP_ABSENT && !known)
-        st = look(r, path, len, fresh, found_r);
+        st = look(r, path, len, fresh, open, found_r);
     return st == FP_ABSENT ? fetch(r, path, len, fresh, found_r) : st;
 }
 
@@ -253,12 +254,12 @@ static bool agrees(const request_rec *r, const struct fp_lease *lease)
 static fp_status find_agreeing(const request_rec *r, const char *path, apr_size_t len, bool fresh,
                                struct found *found_r)
 {
-    fp_status st = find(r, path, len, fresh, found_r);
+    fp_status st = find(r, path, len, fresh, true, found_r);
 
     if (st != FP_OK || agrees(r, found_r->lease))
         return st;
     fp_item_release(&found_r->lease->item);
-    st = find(r, path, len, true, found_r);
+    st = find(r, path, len, true, true, found_r);
     if (st != FP_OK || agrees(r, found_r->lease))
         return st;
     fp_item_release(&found_r->lease->item);
@@ -331,7 +332,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
 
     if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len)
-        || find(r, r->filename, len, fp_fresh_is_wanted(r), &found) != FP_OK)
+        || find(r, r->filename, len, fp_fresh_is_wanted(r), true, &found) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
     q->lease = found.lease;
@@ -344,7 +345,7 @@ struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr
 {
     struct found found;
 
-    if (!fp_path_is_normal(path, len) || find(r, path, len, fp_fresh_is_wanted(r), &found) != FP_OK)
+    if (!fp_path_is_normal(path, len) || find(r, path, len, fp_fresh_is_wanted(r), false, &found) != FP_OK)
         return NULL;
     fp_item_release_with(r->pool, &found.lease->item);
     return found.lease;
@@ -383,7 +384,7 @@ static const struct fp_request *ask_test(request_rec *r, const char *path, apr_s
 {
     const uint64_t began_us = fp_now_us();
     struct found found;
-    const fp_status st = find(r, path, len, true, &found);
+    const fp_status st = find(r, path, len, true, false, &found);
 
     if (st != FP_OK || was_asked(&found))
         fp_request_add_us(r, fp_now_us() - began_us);

@@ -226,7 +226,7 @@ static const struct number leases_number = { offsetof(struct fp_settings, leases
                                              "how many each child may keep" };
 static const struct number admission_number = {
     offsetof(struct fp_settings, admission), 1, FP_LOOK_COUNT_MOST,
-    "at which request for a file that the daemon does not know yet it hears of it"
+    "at which look at a file that the daemon does not know yet it hears of it"
 };
 
 static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
@@ -402,7 +402,7 @@ const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)&leases_number, RSRC_CONF,
                   "how many answers each child uses again without asking (2000); 0: none"),
     AP_INIT_TAKE1("FlashpacheAdmission", set_number, (void *)&admission_number, RSRC_CONF,
-                  "at which request for a file the daemon hears of it, if children may look themselves until then (8, or 1 "
+                  "at which look at a file the daemon hears of it, if children may look themselves until then (8, or 1 "
                   "with less than 2 GiB of memory)"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),

@@ -141,10 +141,10 @@ static struct fp_entry *find_end(const struct fp_cache *c, const char *path, siz
     return e != NULL && (e->len == len || !fp_entry_is_dir(e)) ? e : NULL;
 }
 
-/* True if no change of the step is unseen, and no server has a say in it. */
+/* True if no change of the step is unseen, nor one of what is mounted there, and no server has a say in it. */
 static bool is_of_this_machine(const struct fp_entry *e)
 {
-    return e->watched && e->validity.local && !e->validity.partial;
+    return e->watched && e->validity.local && e->validity.mounts_seen && !e->validity.partial;
 }
 
 /* The answer that ends in that entry, n steps below "/". */

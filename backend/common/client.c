@@ -470,18 +470,6 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
     return FP_OK;
 }
 
-static fp_status send_hint(const struct link *link, uint64_t id, struct question *q)
-{
-    struct fp_writer w;
-    fp_status st;
-
-    fp_writer_init(&w, q->buf, FP_MAX_FRAME);
-    st = fp_lookup_encode(&w, id, q->lookup);
-    if (st == FP_OK)
-        st = fp_send_packet_now(link->sock, w.data, w.len);
-    return st == FP_AGAIN ? FP_OK : st;
-}
-
 static fp_status ask_control(const struct link *link, uint64_t id, struct question *q)
 {
     struct fp_writer w;
@@ -623,12 +611,37 @@ fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, co
     return fp_client_lookup_with(c, &l, a, view_r);
 }
 
-fp_status fp_client_hint(struct fp_client *c, const char *path, size_t len, const struct fp_names *names)
+static fp_status send_hint(const struct link *link, uint64_t id, const struct fp_lookup *l)
+{
+    uint8_t *buf = malloc(FP_MAX_FRAME);
+    struct fp_writer w;
+    fp_status st;
+
+    if (buf == NULL)
+        return FP_NOMEM;
+    fp_writer_init(&w, buf, FP_MAX_FRAME);
+    st = fp_lookup_encode(&w, id, l);
+    if (st == FP_OK)
+        st = fp_send_packet_now(link->sock, w.data, w.len);
+    free(buf);
+    return st;
+}
+
+bool fp_client_hint(struct fp_client *c, const char *path, size_t len, const struct fp_names *names)
 {
     const struct fp_lookup l = { .path = path, .path_len = len, .names = *names, .hint = true };
-    struct question q = { .ask = send_hint, .lookup = &l };
+    struct link link;
+    uint64_t id;
+    fp_status st;
 
-    return ask(c, &q);
+    if (!begin(c, &link, &id) || link.sock == -1)
+        return false;
+    st = send_hint(&link, id, &l);
+    if (st == FP_OK || st == FP_AGAIN)
+        keep(c, &link);
+    else
+        hang_up(&link);
+    return st == FP_OK;
 }
 
 fp_status fp_client_control(struct fp_client *c, const struct fp_control *question, struct fp_reply *reply,

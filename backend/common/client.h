@@ -96,10 +96,10 @@ fp_status fp_client_lookup_with(struct fp_client *client, const struct fp_lookup
 
 /*
  * Names a path, and the names of a question about it, that the daemon may look up when it has time.  It is for a path
- * whose answer this process has from elsewhere.  Waits for no answer; where the daemon does not read the hint is
- * dropped.  As fp_client_view() it may have to connect, and returns the same.
+ * whose answer this process has from elsewhere.  Waits for nothing.  False: the hint is dropped, since no connection is
+ * idle, or the daemon does not read.  Questions go on as if it had not been.
  */
-fp_status fp_client_hint(struct fp_client *client, const char *path, size_t len, const struct fp_names *names);
+bool fp_client_hint(struct fp_client *client, const char *path, size_t len, const struct fp_names *names);
 
 /*
  * Asks for a control operation.  FP_OK: *reply is the daemon's, whose status may

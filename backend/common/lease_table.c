@@ -352,6 +352,11 @@ static bool nothing_waits(const struct fp_lease_view *v)
     return poll(&events, 1, 0) == 0 && atomic_load_explicit(&v->area->busy, memory_order_acquire) == 0;
 }
 
+bool fp_lease_view_is_overdue(const struct fp_lease_view *v, uint64_t now_ms)
+{
+    return now_ms >= atomic_load_explicit(&v->area->current_until_ms, memory_order_acquire);
+}
+
 bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms)
 {
     /* The daemon, which runs before others, may only wait for this processor. */
@@ -360,7 +365,7 @@ bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms)
         if (!nothing_waits(v))
             return false;
     }
-    return now_ms < atomic_load_explicit(&v->area->current_until_ms, memory_order_acquire);
+    return !fp_lease_view_is_overdue(v, now_ms);
 }
 
 bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms)

@@ -126,6 +126,8 @@ void fp_lease_view_release(struct fp_lease_view **v);
 /* True if the words show every change until now: no event waits, and the last heartbeat still
  * counts.  One system call. */
 bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms);
+/* True if the heartbeat does not count any more: then the view is not current.  No system call. */
+bool fp_lease_view_is_overdue(const struct fp_lease_view *v, uint64_t now_ms);
 /* True if a heartbeat counted less than silence_ms ago; never for a retired table. */
 bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms);
 /* True if the daemon has retired the table. */

@@ -60,6 +60,14 @@ static bool has_room(const struct fp_dispatch *d)
     return fp_worker_pool_spare(d->workers) && fp_walks_have_room(d->walks);
 }
 
+/* The same for a hint. Refreshes have more room, since entries in use come first. */
+static bool has_room_for_hint(const struct fp_dispatch *d)
+{
+    const struct fp_worker_pool_counts workers = fp_worker_pool_counts(d->workers);
+
+    return workers.queued < workers.alive && has_room(d);
+}
+
 /* Walks again to entries that are in use and about to expire, so that they never are a miss.  True if
  * walks are under way. */
 static bool refresh(void *ctx)
@@ -260,11 +268,12 @@ void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
 
     if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS || fp_walk_find(d->walks, l, names_id) != NULL)
         return;
+    relieve(d);
     fp_coherence_catch_up(d->coherence);
     if (is_known(d, l, names_id))
         /* The record of it may have given its place to others. */
         fp_publish(&d->publisher, &l->names, l->path, l->path_len, &d->answer);
-    else if (has_room(d) && !is_out(d, l->path, l->path_len, &from)
+    else if (has_room_for_hint(d) && !is_out(d, l->path, l->path_len, &from)
              && fp_walk_start(d->walks, l, names_id, &st) != NULL)
         d->counts.hinted++;
     else

@@ -93,9 +93,16 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
         const struct fp_watch_key key = make_key(byte);
 
         make_step(&a.steps[i], i == 0 ? 1 : 2 * i, i > 0 ? byte : 4 * 3, i + 1 == n && i > 0);
-        validity[i] = (struct fp_validity){ byte % 3u, byte % 2 == 0, 100,           byte % 13 * 10u,
-                                            50,        byte % 3 == 0, byte % 7 == 0, byte % 5 == 0,
-                                            byte % 11 == 0, false };
+        validity[i] = (struct fp_validity){ .mount = byte % 3u,
+                                            .watchable = byte % 2 == 0,
+                                            .ttl_ms = 100,
+                                            .negative_ms = byte % 13 * 10u,
+                                            .stale_ms = 50,
+                                            .local = byte % 3 == 0,
+                                            .folds = byte % 7 == 0,
+                                            .mounts_seen = byte % 9 != 0,
+                                            .partial = byte % 5 == 0,
+                                            .left_out = byte % 11 == 0 };
         if (byte % 2 == 0)
             result.step_watches[i].watch = key;
         if (byte % 8 == 3)

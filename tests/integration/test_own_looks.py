@@ -133,6 +133,27 @@ def test_no_message(looking, connections, lab):
     assert not any(f" {call}(" in line for line in trace.lines() for call in ("connect", "sendmsg", "recvmsg"))
 
 
+def test_a_test_opens_nothing(lab, base):
+    """A page's rules may test a thousand files."""
+    if not shutil.which("strace"):
+        pytest.skip("needs strace")
+    root = base / "tested"
+    for name in ("known", "page", "tested"):
+        tree.put(root / f"d/{name}.txt", f"{name}\n")
+    text = (f"{NOTE_CONFIG}<Directory {root}/d>\nRewriteEngine On\nRewriteCond {root}/d/tested.txt -f\n"
+            "RewriteRule page - [E=TESTED:yes]\nHeader always set X-Tested %{TESTED}e\n</Directory>\n")
+    server = lab.under_test("tested", root, config=text, admission=NEVER)
+    connection = Connection(server.port)
+    get_lease(connection, "/d/known.txt")
+    with Trace(server.pids(), lab.base / "tested.txt", "%file") as trace:
+        answer = connection.get("/d/page.txt")
+    assert (answer.headers["x-tested"], answer.headers["x-note"]) == ("yes", "look")
+    calls = [line.split("(")[0].split()[-1] for line in trace.lines() if "tested.txt" in line]
+    assert calls == ["newfstatat"]
+    connection.close()
+    lab.end()
+
+
 def test_a_change_shows_at_once(looking, connections):
     """Of the file, of its name, of an access file above it, and of a directory on the way."""
     _, _, root = looking
@@ -248,6 +269,39 @@ def hundred(base, request):
     for number in (*range(100), "known"):
         tree.put(root / f"d/{number}.txt", f"{number}\n")
     return root
+
+
+AS_USER = ["setpriv", "--reuid=www-data", "--regid=www-data", "--init-groups", "--"]
+
+
+@pytest.mark.parametrize("began_as", ("root", "user"))
+def test_a_directory_mounted_over(lab, base, began_as):
+    """A bind mount has the same device. A file of the directory that is there now never comes by the other one's rules;
+    only a daemon that began as root hears of mounts as of changes (Linux 6.15)."""
+    root = base / f"over-{began_as}"
+    tree.put(root / "shown/known.txt", "known\n")
+    tree.put(root / "denied/secret.txt", "secret\n")
+    tree.put(root / "denied/.htaccess", "Require all denied\n")
+    text = NOTE_CONFIG + f"<Directory {root}>\nAllowOverride All\nRequire all granted\n</Directory>\n"
+    daemon = lab.daemon(f"over-{began_as}-daemon")
+    server = lab.flash(f"over-{began_as}", root, daemon.socket, config=text, admission=NEVER)
+    if began_as == "user":
+        for one, directory in ((daemon, daemon.socket_dir), (server, server.dir)):
+            shutil.chown(directory, "www-data", "www-data")
+            one.around = AS_USER
+    daemon.start()
+    server.start()
+    connection = Connection(server.port)
+    for _ in range(40):
+        get_lease(connection, "/shown/known.txt")
+        subprocess.run(["mount", "--bind", root / "denied", root / "shown"], check=True)
+        try:
+            answer = connection.get("/shown/secret.txt")
+        finally:
+            subprocess.run(["umount", "-l", root / "shown"], check=True)
+        assert answer.status in (403, 404) and b"secret" not in answer.body, answer.headers["x-note"]
+    connection.close()
+    lab.end()
 
 
 def heard(daemon, before):

@@ -479,6 +479,20 @@ START_TEST(a_hint_is_dropped_while_workers_are_busy)
 }
 END_TEST
 
+START_TEST(hints_leave_room_for_refreshes)
+{
+    know_af();
+    ask(&early, "/a/f");
+    until_half();
+    n_queued = 1;
+    name_path(&other, "/a/g");
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).hints_dropped, 1);
+    some_beats();
+    n_queued = 0;
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 3);
+}
+END_TEST
+
 /* The client that waited for the walk has not come back. */
 START_TEST(what_was_asked_for_once_is_not)
 {
@@ -613,6 +627,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_hint_has_a_walk_that_nobody_waits_for);
     tcase_add_test(t, a_question_joins_the_walk_of_a_hint);
     tcase_add_test(t, a_hint_is_dropped_while_workers_are_busy);
+    tcase_add_test(t, hints_leave_room_for_refreshes);
     tcase_add_test(t, what_is_in_use_is_looked_at_again);
     tcase_add_test(t, what_was_asked_for_once_is_not);
     tcase_add_test(t, looks_wait_for_a_worker_to_spare);
