@@ -18,11 +18,13 @@ OTHERS = ("=", "^/", "-gt1", "-z", "-ff")
 SUBREQUESTS = ("-F", "-U")
 FLAGS = ("", "", "", "[NC]", "[NV]", "[nocase]", "[OR]", "[OR,NV]", '"[ ornext , NC ]"')
 DEEP = "/".join("d" * 70)
+# The kernel follows 40 links, and counts on where it begins a walk anew: beside renames a longer chain fails at times.
+LINKS = 20
 # Names below the document root, in no order.
 NAMES = ["file.txt", "empty", "run", "run-group", "closed", "dir", "dir/", "dir/in.txt", "dir//in.txt", "dir/./in.txt",
          "dir/../file.txt", "dir/.", "file.txt/", "file.txt/below", "file.txt/.", "shut", "shut/in.txt", "to-file",
          "to-file/", "to-dir", "to-dir/", "to-dir/in.txt", "to-dir/../file.txt", "nowhere", "nowhere/", "round",
-         "to-link", "chain0", "chain39", "absent", "absent/below", "a b.txt", "a%b", "a$b", "a$1b", "a'b", "a{b}",
+         "to-link", "chain0", f"chain{LINKS - 1}", "absent", "absent/below", "a b.txt", "a%b", "a$b", "a$1b", "a'b", "a{b}",
          "ä.txt", "a|b", "fifo", "socket", "", "/", "n" * 255, "n" * 300, "x/" * 2100, DEEP, ".", "..", "changing",
          "changing/in.txt", "*.txt", "-f"]
 # Whole paths.
@@ -44,7 +46,7 @@ def make(root):
     for name, target in (("to-file", "file.txt"), ("to-dir", "dir"), ("nowhere", "absent"), ("round", "round"),
                          ("to-link", "to-file"), ("chain0", "file.txt")):
         os.symlink(target, root / name)
-    for number in range(1, 40):
+    for number in range(1, LINKS):
         os.symlink(f"chain{number - 1}", root / f"chain{number}")
     (root / DEEP).mkdir(parents=True)
     os.mkfifo(root / "fifo")
