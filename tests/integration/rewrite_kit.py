@@ -18,7 +18,7 @@ OTHERS = ("=", "^/", "-gt1", "-z", "-ff")
 SUBREQUESTS = ("-F", "-U")
 FLAGS = ("", "", "", "[NC]", "[NV]", "[nocase]", "[OR]", "[OR,NV]", '"[ ornext , NC ]"')
 DEEP = "/".join("d" * 70)
-# The kernel follows 40 links, and counts on where it begins a walk anew: beside renames a longer chain fails at times.
+# The kernel follows 40 links, and counts on where it begins a walk anew, as beside a mount: a longer chain fails at times.
 LINKS = 20
 # Names below the document root, in no order.
 NAMES = ["file.txt", "empty", "run", "run-group", "closed", "dir", "dir/", "dir/in.txt", "dir//in.txt", "dir/./in.txt",
