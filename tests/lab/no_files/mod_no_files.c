@@ -60,8 +60,17 @@ static const char *add(apr_pool_t *p, const char *line)
     return NULL;
 }
 
-/* Large pages, filled here: then children neither fault nor have tables of their own for it. */
-static const char *make_block(void)
+static apr_status_t drop_block(void *unused)
+{
+    (void)unused;
+    munmap(block, BLOCK);
+    block = NULL;
+    return APR_SUCCESS;
+}
+
+/* Large pages, filled here: then children neither fault nor have tables of their own for it. httpd reads its
+ * configuration twice at the start, and the first one's block goes with its pool. */
+static const char *make_block(apr_pool_t *p)
 {
     if (block != NULL)
         return NULL;
@@ -72,6 +81,7 @@ static const char *make_block(void)
     }
     madvise(block, BLOCK, MADV_HUGEPAGE);
     memset(block, 'x', BLOCK);
+    apr_pool_cleanup_register(p, NULL, drop_block, apr_pool_cleanup_null);
     return NULL;
 }
 
@@ -79,7 +89,7 @@ static const char *set_list(cmd_parms *cmd, void *config, const char *name)
 {
     ap_configfile_t *text;
     char line[LINE_BYTES];
-    const char *wrong = make_block();
+    const char *wrong = make_block(cmd->pool);
 
     (void)config;
     if (wrong == NULL && ap_pcfg_openfile(&text, cmd->pool, name) != APR_SUCCESS)
