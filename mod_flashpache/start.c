@@ -27,8 +27,9 @@
 #define PARSED_SHARE   32
 #define PARSED_LEAST   ((apr_size_t)512 * 1024) /* sixty access files of the usual size */
 
-/* Looks at a path until the daemon hears of it. Then it is worth a walk, which costs more than a look and saves a part of each later one.
- * In little memory the daemon is to know small files soon: their contents take less of it than their pages. */
+/* Looks at a path until the daemon hears of it. Then it is worth a walk, which costs more than a look and saves
+ * a part of each later one. In little memory the daemon is to know small files soon: their contents take less
+ * of it than their pages. */
 #define USUAL_ADMISSION 8
 #define LITTLE_MEMORY   ((apr_size_t)2 << 30) /* bytes */
 
