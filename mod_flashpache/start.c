@@ -136,7 +136,7 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
     if (fp_child_client != NULL && threads > 1)
-        fp_client_map_contents(fp_child_client);
+        fp_client_map_tables(fp_child_client);
     fp_shared_init(settings->leases > 0);
     fp_look_init(admission_of(settings), settings->external == FP_DAEMON_ELSEWHERE);
     fp_lease_init(p, settings->leases, bytes_of_child(CONTENTS_SHARE, CONTENTS_LEAST), threads <= 1);

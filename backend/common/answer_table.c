@@ -365,33 +365,32 @@ struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_tabl
 /* ---- a client's side ---- */
 
 struct fp_answer_view {
+    struct fp_area_view area;
     struct fp_ring_view ring;
-    const struct fp_ring_head *area;
-    const struct bucket *index;
-    size_t size;
     uint64_t mask; /* buckets less one */
     uint8_t key[crypto_shorthash_KEYBYTES];
 };
 
-struct fp_answer_view *fp_answer_view_create(int fd)
+/* Reads what the head says of the index; false: it does not lie in front of the ring. */
+static bool read_index_head(struct fp_answer_view *v)
 {
-    const size_t size = fp_area_sealed_size(fd);
+    const struct fp_ring_head *head = (const void *)v->area.bytes;
+    const uint64_t n = head->n_buckets;
+
+    v->mask = n - 1;
+    memcpy(v->key, head->key, sizeof(v->key));
+    return n > 0 && (n & v->mask) == 0 && sizeof(*head) + n * sizeof(struct bucket) <= v->ring.data;
+}
+
+struct fp_answer_view *fp_answer_view_create(int fd, bool map)
+{
     struct fp_answer_view *v = sodium_init() != -1 ? calloc(1, sizeof(*v)) : NULL;
-    uint64_t n;
 
     if (v == NULL)
         return NULL;
-    v->size = size;
-    if (size > sizeof(*v->area))
-        v->area = fp_area_map(fd, size);
-    if (v->area != NULL && fp_ring_view_init(&v->ring, v->area, size, MAGIC, true)) {
-        n = v->area->n_buckets;
-        v->mask = n - 1;
-        v->index = (const struct bucket *)(v->area + 1);
-        memcpy(v->key, v->area->key, sizeof(v->key));
-        if (n > 0 && (n & v->mask) == 0 && sizeof(*v->area) + n * sizeof(struct bucket) <= v->ring.data)
-            return v;
-    }
+    if (fp_area_view_open(&v->area, fd, sizeof(struct fp_ring_head), map)
+        && fp_ring_view_init(&v->ring, &v->area, MAGIC) && read_index_head(v))
+        return v;
     fp_answer_view_destroy(&v);
     errno = EPROTO;
     return NULL;
@@ -404,7 +403,7 @@ void fp_answer_view_destroy(struct fp_answer_view **vp)
     *vp = NULL;
     if (v == NULL)
         return;
-    fp_area_unmap(v->area, v->size);
+    fp_area_view_close(&v->area);
     free(v);
 }
 
@@ -419,37 +418,49 @@ struct room {
 static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, struct room *copy,
                         struct fp_reader *body_r)
 {
-    struct fp_ring_item item;
+    const size_t size = fp_ring_view_item(&v->ring, at, copy->bytes, copy->size);
     struct record head;
 
-    if (!fp_ring_view_item(&v->ring, at, RECORD_MOST, &item) || item.len != k->len
-        || item.size < sizeof(struct record) + k->len)
+    if (size > RECORD_MOST || size < sizeof(head) + k->len)
         return false;
-    if (item.size > copy->size) {
+    if (size > copy->size) {
         copy->is_short = true;
         return false;
     }
-    if (!fp_ring_view_copy(&v->ring, at, copy->bytes, item.size) || !fp_ring_view_is_whole(&v->ring, at))
-        return false;
     memcpy(&head, copy->bytes, sizeof(head));
-    if (memcmp(copy->bytes + sizeof(struct record), k->bytes, k->len) != 0
-        || head.body_len > item.size - sizeof(struct record) - k->len)
+    if (head.ring.len != k->len || memcmp(copy->bytes + sizeof(head), k->bytes, k->len) != 0
+        || head.body_len > size - sizeof(head) - k->len)
         return false;
     fp_reader_init(body_r, copy->bytes + sizeof(struct record) + k->len, head.body_len);
+    return true;
+}
+
+/* Copies a bucket's words: they are read before the bytes of the records to which they lead. */
+static bool copy_bucket(const struct fp_answer_view *v, uint64_t hash, uint64_t words[BUCKET])
+{
+    const size_t at = sizeof(struct fp_ring_head) + (size_t)(hash & v->mask) * sizeof(struct bucket);
+
+    if (v->area.fd == -1) {
+        for (unsigned i = 0; i < BUCKET; i++)
+            words[i] = word_at((const void *)(v->area.bytes + at), i);
+    } else if (!fp_area_view_copy(&v->area, at, words, sizeof(struct bucket))) {
+        return false;
+    }
+    atomic_thread_fence(memory_order_acquire);
     return true;
 }
 
 static bool find_once(const struct fp_answer_view *v, const struct key *k, struct room *copy,
                       struct fp_reader *body_r)
 {
-    const struct bucket *b = &v->index[k->hash & v->mask];
+    uint64_t words[BUCKET];
 
+    if (!copy_bucket(v, k->hash, words))
+        return false;
     for (unsigned i = 0; i < BUCKET; i++) {
-        /* Acquire: the word is read before the record's bytes. */
-        const uint64_t word = atomic_load_explicit(&b->words[i], memory_order_acquire);
-        const uint64_t at = place_of(word);
+        const uint64_t at = place_of(words[i]);
 
-        if (word != 0 && word == word_for(k->hash, at) && copy_record(v, at, k, copy, body_r))
+        if (words[i] != 0 && words[i] == word_for(k->hash, at) && copy_record(v, at, k, copy, body_r))
             return true;
     }
     return false;

@@ -20,6 +20,10 @@
  * tail has passed the record meanwhile (ring.h).  Its copy then was the answer when it was published.  Each
  * step's slot in the lease table, looked at after the copy, says whether it still is (lease_table.h).
  *
+ * A reader that does not map the table may copy half of a word.  It then leads to some place of the ring.  The reader
+ * takes only what lies there as a record of its own key, and no other bytes can look like one: a record has
+ * numbers with zeros in front of its key, and names and paths have none.
+ *
  * Bytes are arbitrary to a reader: every size is checked against the area before use.
  *
  * Second chance: a record that would be overwritten is appended again under two conditions.  Its last step's
@@ -74,9 +78,9 @@ struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_tabl
 
 struct fp_answer_view;
 
-/* Maps the table.  The descriptor stays the caller's.  NULL with errno; EPROTO: the descriptor is no such
- * table, or not sealed. */
-struct fp_answer_view *fp_answer_view_create(int fd);
+/* map: map all of it, for processes with many threads (area.h).  The descriptor stays the caller's.  NULL with errno;
+ * EPROTO: the descriptor is no such table, or not sealed. */
+struct fp_answer_view *fp_answer_view_create(int fd, bool map);
 void fp_answer_view_destroy(struct fp_answer_view **v);
 
 /*
@@ -84,7 +88,7 @@ void fp_answer_view_destroy(struct fp_answer_view **v);
  * answer from the cache without a descriptor, whole and in itself good.  a->readable says that there is
  * a file; with a->content its content is at a->content_at.  The answer may be used once the lease table is
  * current and each step's slot is valid there, both looked at afterwards.  False: there is none.
- * No system call, no lock; may be called by several threads.
+ * No system call but pread(2), no lock; may be called by several threads.
  */
 bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
                          size_t len, struct fp_answer *a);

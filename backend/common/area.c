@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -108,6 +109,39 @@ const void *fp_area_map(int fd, size_t size)
     const void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 
     return p == MAP_FAILED ? NULL : p;
+}
+
+bool fp_area_view_open(struct fp_area_view *v, int fd, size_t head, bool map)
+{
+    const size_t size = fp_area_sealed_size(fd);
+
+    *v = (struct fp_area_view){ NULL, size, map ? size : head, -1 };
+    if (size <= head) {
+        errno = EPROTO;
+        return false;
+    }
+    v->bytes = fp_area_map(fd, v->mapped);
+    if (v->bytes != NULL && (map || (v->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) != -1))
+        return true;
+    fp_area_view_close(v);
+    return false;
+}
+
+void fp_area_view_close(struct fp_area_view *v)
+{
+    if (v->bytes == NULL)
+        return;
+    fp_area_unmap(v->bytes, v->mapped);
+    fp_close(&v->fd);
+    v->bytes = NULL;
+}
+
+bool fp_area_view_copy(const struct fp_area_view *v, size_t from, void *to, size_t n)
+{
+    if (v->fd != -1)
+        return pread(v->fd, to, n, (off_t)from) == (ssize_t)n;
+    memcpy(to, v->bytes + from, n);
+    return true;
 }
 
 void fp_area_unmap(const void *area, size_t size)

@@ -5,7 +5,9 @@
 #ifndef FP_AREA_H
 #define FP_AREA_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define FP_MFD_NOEXEC_SEAL 0x0008u /* of memfd_create: since Linux 6.3; older headers lack it */
 
@@ -29,6 +31,25 @@ size_t fp_area_sealed_size(int fd);
 
 /* Maps so many bytes of the memfd to be read; NULL with errno. */
 const void *fp_area_map(int fd, size_t size);
+
+/*
+ * A reader's view of a memfd that cannot become smaller.  In a process among many a mapping costs page tables and a
+ * page fault for each few pages that it touches, so that process reads by pread(2).
+ */
+struct fp_area_view {
+    const uint8_t *bytes; /* mapped: all, or the first ones */
+    size_t size, mapped;
+    int fd; /* to read the rest; -1: all is mapped */
+};
+
+/* map: maps all, else only its first head bytes.  The descriptor stays the caller's.  False: with errno, EPROTO for
+ * a memfd that could become smaller, or has no more than these. */
+bool fp_area_view_open(struct fp_area_view *v, int fd, size_t head, bool map);
+/* The view may be one of zeros, or one that could not be opened. */
+void fp_area_view_close(struct fp_area_view *v);
+/* Copies bytes, which lie inside.  The copy may have bytes of different moments, in a word as well.  False: they
+ * cannot be read. */
+bool fp_area_view_copy(const struct fp_area_view *v, size_t from, void *to, size_t n);
 
 /* Ends either mapping; NULL is allowed. */
 void fp_area_unmap(const void *area, size_t size);

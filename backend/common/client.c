@@ -44,7 +44,7 @@ struct fp_client {
     struct sockaddr_un addr;
     uint32_t timeout_ms;
     uint32_t patience_ms; /* longest wait without a heartbeat */
-    bool maps_contents;
+    bool maps_tables;
     uid_t trusted;         /* beside this process's user and root */
     bool root_only;        /* root alone is trusted */
     bool compares;         /* the sights of daemon and process, */
@@ -90,9 +90,9 @@ void fp_client_set_daemon_uid(struct fp_client *c, uid_t uid)
     c->trusted = uid;
 }
 
-void fp_client_map_contents(struct fp_client *c)
+void fp_client_map_tables(struct fp_client *c)
 {
-    c->maps_contents = true;
+    c->maps_tables = true;
 }
 
 void fp_client_trust_root_only(struct fp_client *c)
@@ -204,8 +204,8 @@ static struct fp_lease_view *create_view(const struct fp_client *c, const struct
 
     if (v == NULL)
         return NULL;
-    answers = fp_answer_view_create(p->answers);
-    contents = fp_contents_view_create(p->contents, c->maps_contents);
+    answers = fp_answer_view_create(p->answers, c->maps_tables);
+    contents = fp_contents_view_create(p->contents, c->maps_tables);
     fp_lease_view_attach(v, answers, contents);
     if (answers == NULL || contents == NULL)
         fp_lease_view_release(&v);

@@ -62,8 +62,8 @@ enum fp_no_connection fp_client_no_connection(struct fp_client *client);
 /* After FP_ELSEWHERE: the difference between the two. */
 enum fp_sight_difference fp_client_difference(struct fp_client *client);
 
-/* Lets contents be mapped: for a process of many threads (contents.h).  To be called before the first question. */
-void fp_client_map_contents(struct fp_client *client);
+/* Has answers and contents mapped: for a process of many threads (area.h).  To be called before the first question. */
+void fp_client_map_tables(struct fp_client *client);
 
 /* No question may be under way. */
 void fp_client_destroy(struct fp_client **client);

@@ -179,25 +179,18 @@ struct fp_contents_counts fp_contents_counts(const struct fp_contents *c)
 /* ---- a client's side ---- */
 
 struct fp_contents_view {
+    struct fp_area_view area;
     struct fp_ring_view ring;
-    const struct fp_ring_head *area;
-    size_t mapped;
-    int fd; /* -1: all is mapped */
 };
 
 struct fp_contents_view *fp_contents_view_create(int fd, bool map)
 {
-    const size_t size = fp_area_sealed_size(fd);
     struct fp_contents_view *v = calloc(1, sizeof(*v));
 
     if (v == NULL)
         return NULL;
-    v->fd = -1;
-    v->mapped = map ? size : sizeof(*v->area);
-    if (size > sizeof(*v->area))
-        v->area = fp_area_map(fd, v->mapped);
-    if (v->area != NULL && fp_ring_view_init(&v->ring, v->area, size, MAGIC, map)
-        && (map || (v->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) != -1))
+    if (fp_area_view_open(&v->area, fd, sizeof(struct fp_ring_head), map)
+        && fp_ring_view_init(&v->ring, &v->area, MAGIC))
         return v;
     fp_contents_view_destroy(&v);
     errno = EPROTO;
@@ -211,17 +204,11 @@ void fp_contents_view_destroy(struct fp_contents_view **vp)
     *vp = NULL;
     if (v == NULL)
         return;
-    fp_area_unmap(v->area, v->mapped);
-    fp_close(&v->fd);
+    fp_area_view_close(&v->area);
     free(v);
 }
 
 bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *buf, size_t size)
 {
-    const struct fp_ring_view *r = &v->ring;
-
-    if (v->fd == -1)
-        return fp_ring_view_copy(r, at, buf, size) && fp_ring_view_is_whole(r, at);
-    return size <= r->size && at % r->size <= r->size - size
-           && read_all(v->fd, buf, size, (off_t)(r->data + at % r->size)) && fp_ring_view_is_whole(r, at);
+    return fp_ring_view_copy(&v->ring, at, buf, size) && fp_ring_view_is_whole(&v->ring, at);
 }

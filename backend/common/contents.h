@@ -65,9 +65,8 @@ struct fp_contents_counts fp_contents_counts(const struct fp_contents *c);
 struct fp_contents_view;
 
 /*
- * map: map all of it, for processes with many threads; else it is read by pread(2), which costs no page
- * tables.  The descriptor stays the caller's.  NULL with errno; EPROTO: the descriptor is no such ring, or not
- * sealed.
+ * map: map all of it, for processes with many threads (area.h).  The descriptor stays the caller's.  NULL with
+ * errno; EPROTO: the descriptor is no such ring, or not sealed.
  */
 struct fp_contents_view *fp_contents_view_create(int fd, bool map);
 void fp_contents_view_destroy(struct fp_contents_view **v);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_READ 1024u /* bytes: most items are no longer, so that one call of pread(2) has them */
+
 size_t fp_ring_round(size_t n)
 {
     return (n + FP_RING_UNIT - 1) / FP_RING_UNIT * FP_RING_UNIT;
@@ -145,16 +147,21 @@ uint64_t fp_ring_append(struct fp_ring *r, size_t size)
 
 /* ---- a reader's side ---- */
 
-bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_ring_head *area, size_t area_size,
-                       uint32_t magic, bool mapped)
+static const struct fp_ring_head *head_of(const struct fp_area_view *area)
 {
-    /* Each is read once: the checked values are the used ones. */
-    const uint64_t data = area->data, size = area->size;
+    return (const void *)area->bytes;
+}
 
-    if (area->magic != magic || data < sizeof(*area) || data > area_size || size == 0
-        || size > area_size - data || data % FP_RING_UNIT != 0 || size % FP_RING_UNIT != 0)
+bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_area_view *area, uint32_t magic)
+{
+    const struct fp_ring_head *head = head_of(area);
+    /* Each is read once: the checked values are the used ones. */
+    const uint64_t data = head->data, size = head->size;
+
+    if (head->magic != magic || data < sizeof(*head) || data > area->size || size == 0
+        || size > area->size - data || data % FP_RING_UNIT != 0 || size % FP_RING_UNIT != 0)
         return false;
-    *v = (struct fp_ring_view){ area, mapped ? (const uint8_t *)area + data : NULL, data, size };
+    *v = (struct fp_ring_view){ area, data, size };
     return true;
 }
 
@@ -164,33 +171,36 @@ static bool is_inside(const struct fp_ring_view *v, uint64_t at, uint64_t n)
     return n <= v->size && at % v->size <= v->size - n;
 }
 
-bool fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, size_t most, struct fp_ring_item *item_r)
+static size_t least(uint64_t a, size_t b)
 {
-    const union {
-        uint64_t word;
-        struct fp_ring_item item;
-    } *first = (const void *)(v->bytes + at % v->size);
-    uint64_t word;
+    return a < b ? (size_t)a : b;
+}
 
-    if (at % FP_RING_UNIT != 0)
-        return false;
-    /* Reads in one piece and once: the size that is checked is the size that is used. */
-    word = __atomic_load_n(&first->word, __ATOMIC_RELAXED);
-    memcpy(item_r, &word, sizeof(*item_r));
-    return item_r->len != 0 && item_r->size >= sizeof(*item_r) && item_r->size <= most
-           && is_inside(v, at, item_r->size);
+/* The size that is checked is the copy's. */
+size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t room)
+{
+    const size_t usual = v->area->fd == -1 ? sizeof(struct fp_ring_item) : least(FIRST_READ, room);
+    const size_t first = least(v->size - at % v->size, usual);
+    struct fp_ring_item item;
+
+    if (at % FP_RING_UNIT != 0 || !fp_ring_view_copy(v, at, to, first))
+        return 0;
+    memcpy(&item, to, sizeof(item));
+    if (item.len == 0 || item.size < sizeof(item) || !is_inside(v, at, item.size))
+        return 0;
+    if (item.size > first && item.size <= room
+        && !fp_ring_view_copy(v, at + first, (uint8_t *)to + first, item.size - first))
+        return 0;
+    return fp_ring_view_is_whole(v, at) ? item.size : 0;
 }
 
 bool fp_ring_view_copy(const struct fp_ring_view *v, uint64_t at, void *to, size_t n)
 {
-    if (!is_inside(v, at, n))
-        return false;
-    memcpy(to, v->bytes + at % v->size, n);
-    return true;
+    return is_inside(v, at, n) && fp_area_view_copy(v->area, (size_t)(v->data + at % v->size), to, n);
 }
 
 bool fp_ring_view_is_whole(const struct fp_ring_view *v, uint64_t at)
 {
     atomic_thread_fence(memory_order_acquire);
-    return at >= atomic_load_explicit(&v->area->tail, memory_order_relaxed);
+    return at >= atomic_load_explicit(&head_of(v->area)->tail, memory_order_relaxed);
 }

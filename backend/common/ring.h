@@ -26,6 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/area.h"
+
 #define FP_RING_UNIT       16u
 #define FP_RING_SHARE      4u /* an item has at most this part of the ring */
 #define FP_RING_KEEP       8u
@@ -92,21 +94,20 @@ size_t fp_ring_round(size_t n);
 
 /* ---- a reader's side ---- */
 
-/* The numbers that a reader may rely on once it has checked them. */
+/* The area, and the numbers that a reader may rely on once it has checked them. */
 struct fp_ring_view {
-    const struct fp_ring_head *area;
-    const uint8_t *bytes; /* NULL: only the head is mapped */
+    const struct fp_area_view *area;
     uint64_t data, size;
 };
 
-/* Checks the head of an area of so many bytes, of which the head is mapped, or all.  False: the area is
- * no ring, or not all of the ring lies inside. */
-bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_ring_head *area, size_t area_size,
-                       uint32_t magic, bool mapped);
+/* Checks the head of the area, which is mapped at least and outlives the view.  False: the area is no ring, or not
+ * all of the ring lies inside. */
+bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_area_view *area, uint32_t magic);
 
-/* The size and len of the item there; false: no item of at most most bytes can lie there. */
-bool fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, size_t most, struct fp_ring_item *item_r);
-/* Copies bytes, of which none may be good; false: they do not lie inside the ring. */
+/* Copies the item there, whole, if it has at most room bytes.  Returns its size; 0: no item can lie there, or it has
+ * been overwritten.  room is at least a struct fp_ring_item's. */
+size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t room);
+/* Copies bytes, of which none may be good; false: they do not lie inside the ring, or cannot be read. */
 bool fp_ring_view_copy(const struct fp_ring_view *v, uint64_t at, void *to, size_t n);
 /* True if a copy from there, made before, is whole. */
 bool fp_ring_view_is_whole(const struct fp_ring_view *v, uint64_t at);

@@ -200,8 +200,9 @@ static void check_content(const struct fp_contents_view *v, unsigned file, const
 
 static void read_forever(unsigned number)
 {
-    struct fp_answer_view *answers = fp_answer_view_create(fp_answer_table_fd(table));
-    struct fp_contents_view *bytes = fp_contents_view_create(fp_contents_fd(contents), number % 2 == 0);
+    const bool map = number % 2 == 0;
+    struct fp_answer_view *answers = fp_answer_view_create(fp_answer_table_fd(table), map);
+    struct fp_contents_view *bytes = fp_contents_view_create(fp_contents_fd(contents), map);
     uint64_t seed = number + 1 + (uint64_t)getpid();
     static struct fp_answer a;
 

@@ -17,6 +17,7 @@
 static struct fp_lease_table *leases;
 static struct fp_answer_table *table;
 static struct fp_answer_view *view;
+static bool map; /* how the clients read */
 static int fds_at_rest;
 
 static const struct fp_names no_names = { 0 };
@@ -28,10 +29,16 @@ static void start(void)
     leases = fp_lease_table_create(SLOTS);
     table = fp_answer_table_create(BYTES, fp_lease_table_is_used, leases);
     ck_assert_ptr_nonnull(table);
-    view = fp_answer_view_create(fp_answer_table_fd(table));
+    view = fp_answer_view_create(fp_answer_table_fd(table), map);
     ck_assert_ptr_nonnull(view);
     for (unsigned i = 0; i < SLOTS; i++)
         fp_lease_table_take(leases);
+}
+
+static void start_mapped(void)
+{
+    map = true;
+    start();
 }
 
 static void end(void)
@@ -409,7 +416,7 @@ static struct fp_answer_view *view_of(const void *bytes, size_t size, int seals)
     struct fp_answer_view *v;
 
     ck_assert_int_ne(fd, -1);
-    v = fp_answer_view_create(fd);
+    v = fp_answer_view_create(fd, map);
     error = errno;
     close(fd);
     errno = error;
@@ -444,8 +451,8 @@ START_TEST(another_area_is_refused)
     *head = good;
     head->magic++;
     assert_no_table(bytes, area_size(), F_SEAL_SHRINK);
-    ck_assert_ptr_null(fp_answer_view_create(-1));
-    ck_assert_ptr_null(fp_answer_view_create(STDIN_FILENO));
+    ck_assert_ptr_null(fp_answer_view_create(-1, map));
+    ck_assert_ptr_null(fp_answer_view_create(STDIN_FILENO, map));
     free(bytes);
 }
 END_TEST
@@ -526,10 +533,9 @@ START_TEST(records_of_any_size_anywhere)
 }
 END_TEST
 
-int main(void)
+static void add_cases(Suite *s, void (*begin)(void))
 {
-    Suite *s = suite_create("answer_table");
-    TCase *t = unit_add_case(s, "finding", start, end, 0);
+    TCase *t = unit_add_case(s, "finding", begin, end, 0);
 
     tcase_add_loop_test(t, each_shape_is_found, 0, SHAPES);
     tcase_add_test(t, a_walk_may_end_before_the_path);
@@ -540,14 +546,22 @@ int main(void)
     tcase_add_test(t, directory_and_file_are_of_one_moment);
     tcase_add_test(t, a_file_is_watched_while_all_above_it_is);
     tcase_add_loop_test(t, a_directory_is_found_without_a_file, 0, 8);
-    t = unit_add_case(s, "full", start, end, 0);
+    t = unit_add_case(s, "full", begin, end, 0);
     tcase_add_test(t, the_oldest_go);
     tcase_add_test(t, what_is_used_stays);
     tcase_add_test(t, marks_of_a_hostile_client);
-    t = unit_add_case(s, "area", start, end, 0);
+    t = unit_add_case(s, "area", begin, end, 0);
     tcase_add_test(t, clients_cannot_change_it);
     tcase_add_test(t, another_area_is_refused);
     tcase_add_loop_test(t, any_bytes_may_be_wrong, 0, 20);
     tcase_add_test(t, records_of_any_size_anywhere);
+}
+
+int main(void)
+{
+    Suite *s = suite_create("answer_table");
+
+    add_cases(s, start);
+    add_cases(s, start_mapped);
     return unit_run(s);
 }

@@ -243,7 +243,7 @@ START_TEST(contents_come_with_the_view)
     char text[7];
 
     if (_i == 1)
-        fp_client_map_contents(client);
+        fp_client_map_tables(client);
     start(answer_with_a_content);
     view = ask_with_view();
     ck_assert_ptr_nonnull(view);

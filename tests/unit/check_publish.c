@@ -21,7 +21,7 @@ static void begin(void)
 
     setup();
     fp_cache_set_content(cache, &content);
-    view = fp_answer_view_create(fp_answer_table_fd(tables.answers));
+    view = fp_answer_view_create(fp_answer_table_fd(tables.answers), false);
     bytes = fp_contents_view_create(fp_contents_fd(tables.contents), false);
     lease_view = unit_view(leases);
     ck_assert(view != NULL && bytes != NULL);
@@ -226,7 +226,7 @@ START_TEST(other_tables)
     fp_lease_view_release(&lease_view);
     fp_tables_destroy(&before);
     leases = tables.leases;
-    view = fp_answer_view_create(fp_answer_table_fd(tables.answers));
+    view = fp_answer_view_create(fp_answer_table_fd(tables.answers), true);
     bytes = fp_contents_view_create(fp_contents_fd(tables.contents), true);
     lease_view = unit_view(leases);
     ck_assert(!find("/a/f", &none));

@@ -6,6 +6,10 @@
 #include "config.h"
 #include "common/ring.h"
 
+#include <fcntl.h>
+
+#include "area_kit.h"
+#include "common/packet.h"
 #include "unit.h"
 
 #define SIZE ((size_t)4096)
@@ -15,6 +19,7 @@ static union {
     uint8_t bytes[sizeof(struct fp_ring_head) + SIZE];
 } area;
 static struct fp_ring ring;
+static struct fp_area_view all;
 static struct fp_ring_view view;
 static uint64_t place_of[3000]; /* of the item with that number; 0: it is gone */
 static bool wanted[3000];       /* by its owner, always */
@@ -69,7 +74,8 @@ static void setup(void)
     area.head.data = sizeof(area.head);
     area.head.size = SIZE;
     fp_ring_init(&ring, &area.head, &ops, NULL);
-    ck_assert(fp_ring_view_init(&view, &area.head, sizeof(area), 7, true));
+    all = (struct fp_area_view){ area.bytes, sizeof(area), sizeof(area), -1 };
+    ck_assert(fp_ring_view_init(&view, &all, 7));
 }
 
 static void teardown(void)
@@ -97,15 +103,12 @@ static bool is_there(uint64_t n, size_t size)
 {
     const uint64_t at = place_of[n];
     uint8_t copy[SIZE];
-    struct fp_ring_item item;
     struct numbered head;
 
     ck_assert_int_eq(fp_ring_has(&ring, at), fp_ring_view_is_whole(&view, at));
     if (!fp_ring_view_is_whole(&view, at))
         return false;
-    ck_assert(fp_ring_view_item(&view, at, SIZE, &item));
-    ck_assert_uint_eq(item.size, size);
-    ck_assert(fp_ring_view_copy(&view, at, copy, item.size));
+    ck_assert_uint_eq(fp_ring_view_item(&view, at, copy, SIZE), size);
     memcpy(&head, copy, sizeof(head));
     ck_assert_uint_eq(head.number, n);
     /* All alike: the first is right, and each is as the one before. */
@@ -202,9 +205,10 @@ END_TEST
 
 static void assert_no_ring(size_t area_size)
 {
+    const struct fp_area_view some = { area.bytes, area_size, area_size, -1 };
     struct fp_ring_view other;
 
-    ck_assert(!fp_ring_view_init(&other, &area.head, area_size, 7, true));
+    ck_assert(!fp_ring_view_init(&other, &some, 7));
 }
 
 START_TEST(a_ring_lies_inside_its_area)
@@ -230,36 +234,73 @@ START_TEST(a_ring_lies_inside_its_area)
 }
 END_TEST
 
+/* The area as a reader has it that does not map the ring: a memfd of the same bytes. */
+static void open_copy(struct fp_area_view *v)
+{
+    int fd = area_kit_copy(area.bytes, sizeof(area), F_SEAL_SHRINK);
+
+    ck_assert(fp_area_view_open(v, fd, sizeof(area.head), false));
+    fp_close(&fd);
+}
+
+/* _i: mapped, or by pread(2). */
 START_TEST(an_item_lies_inside_the_ring)
 {
-    struct fp_ring_item item;
-    uint8_t copy[SIZE];
+    struct fp_area_view read = { 0 };
+    uint8_t copy[SIZE + 8];
     uint64_t at;
 
     append(1, 64);
     at = place_of[1];
-    ck_assert(fp_ring_view_item(&view, at, 64, &item));
-    ck_assert(!fp_ring_view_item(&view, at, 63, &item));
-    ck_assert(!fp_ring_view_item(&view, at + 8, 64, &item));
-    ck_assert(!fp_ring_view_item(&view, at + 1, 64, &item));
-    /* Where nothing was written. */
-    ck_assert(!fp_ring_view_item(&view, at + 64, SIZE, &item));
-    for (uint32_t size = 0; size < 8; size++) {
-        fp_ring_at(&ring, at)->size = size;
-        ck_assert(!fp_ring_view_item(&view, at, SIZE, &item));
+    if (_i == 1) {
+        open_copy(&read);
+        ck_assert(fp_ring_view_init(&view, &read, 7));
     }
-    /* Up to the end, and beyond. */
-    fp_ring_at(&ring, at + SIZE - 16)->len = 1;
-    fp_ring_at(&ring, at + SIZE - 16)->size = 16;
-    ck_assert(fp_ring_view_item(&view, at + SIZE - 16, SIZE, &item));
-    fp_ring_at(&ring, at + SIZE - 16)->size = 17;
-    ck_assert(!fp_ring_view_item(&view, at + SIZE - 16, SIZE, &item));
+    ck_assert_uint_eq(fp_ring_view_item(&view, at, copy, 64), 64);
+    ck_assert_mem_eq(copy, fp_ring_at(&ring, at), 64);
+    memset(copy, 0xa5, sizeof(copy));
+    ck_assert_uint_eq(fp_ring_view_item(&view, at, copy, 63), 64);
+    ck_assert_uint_eq(copy[63], 0xa5);
+    ck_assert_uint_eq(fp_ring_view_item(&view, at + 8, copy, SIZE), 0);
+    ck_assert_uint_eq(fp_ring_view_item(&view, at + 1, copy, SIZE), 0);
+    /* Where nothing was written. */
+    ck_assert_uint_eq(fp_ring_view_item(&view, at + 64, copy, SIZE), 0);
     ck_assert(fp_ring_view_copy(&view, at, copy, SIZE));
     ck_assert(!fp_ring_view_copy(&view, at + 1, copy, SIZE));
     ck_assert(!fp_ring_view_copy(&view, at, copy, SIZE + 1));
     ck_assert(fp_ring_view_copy(&view, UINT64_MAX, copy, 1));
     ck_assert(!fp_ring_view_copy(&view, UINT64_MAX, copy, 2));
     ck_assert(!fp_ring_view_copy(&view, at + 16, copy, SIZE_MAX));
+    fp_area_view_close(&read);
+}
+END_TEST
+
+/* Each size of one item, and of one that lies at the ring's end. */
+START_TEST(sizes_are_checked)
+{
+    static const uint32_t bad[] = { 0, 1, 7, SIZE + 1, UINT32_MAX };
+    static const uint32_t bad_at_end[] = { 7, 17, 32, UINT32_MAX };
+    const uint64_t end = 2 * SIZE - 16;
+    uint8_t copy[SIZE];
+
+    append(1, 64);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct fp_area_view read;
+
+        fp_ring_at(&ring, place_of[1])->size = bad[i];
+        fp_ring_at(&ring, end)->len = 1;
+        fp_ring_at(&ring, end)->size = bad_at_end[i % 4];
+        ck_assert_uint_eq(fp_ring_view_item(&view, place_of[1], copy, SIZE), 0);
+        ck_assert_uint_eq(fp_ring_view_item(&view, end, copy, SIZE), 0);
+        open_copy(&read);
+        ck_assert(fp_ring_view_init(&view, &read, 7));
+        ck_assert_uint_eq(fp_ring_view_item(&view, place_of[1], copy, SIZE), 0);
+        ck_assert_uint_eq(fp_ring_view_item(&view, end, copy, SIZE), 0);
+        ck_assert(fp_ring_view_init(&view, &all, 7));
+        fp_area_view_close(&read);
+    }
+    fp_ring_at(&ring, end)->size = 16;
+    ck_assert_uint_eq(fp_ring_view_item(&view, end, copy, SIZE), 16);
 }
 END_TEST
 
@@ -275,6 +316,7 @@ int main(void)
     tcase_add_test(t, everything_may_be_wanted);
     t = unit_add_case(s, "reader", setup, teardown, 0);
     tcase_add_test(t, a_ring_lies_inside_its_area);
-    tcase_add_test(t, an_item_lies_inside_the_ring);
+    tcase_add_loop_test(t, an_item_lies_inside_the_ring, 0, 2);
+    tcase_add_test(t, sizes_are_checked);
     return unit_run(s);
 }
