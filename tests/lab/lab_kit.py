@@ -194,17 +194,27 @@ def cpu_between(before, after):
     return sum(ns for ns, _ in spent) / 1e3, sum(turns for _, turns in spent)
 
 
+def page_faults(pids):
+    """{process: its page faults without a read}."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[7])
+    return found
+
+
 def measure(server, base, *options, warmup=0):
     """One load: requests/s, and the client's share of a processor. For each request the CPU of the servers in us,
-    and how often a thread of theirs was given a processor."""
-    before = cpu_spent(server.pids())
+    how often a thread of theirs was given a processor, and their page faults."""
+    before, faults_before = cpu_spent(server.pids()), page_faults(server.pids())
     start = time.monotonic()
     found = bench(server.port, base, *options, *(["--warmup", warmup] if warmup else []))
     elapsed = time.monotonic() - start
     spent_us, turns = cpu_between(before, cpu_spent(server.pids()))
+    faults = sum(n - faults_before.get(pid, 0) for pid, n in page_faults(server.pids()).items())
     done = found["requests"] + warmup
     return {"requests": done, "rate": found["requests_per_s"], "cpu_us": spent_us / done, "turns": turns / done,
-            "client_share": found["client_cpu_s"] / elapsed,
+            "faults": faults / done, "client_share": found["client_cpu_s"] / elapsed,
             "latency_ms": found["latency_ms"], "errors": found["errors"]}
 
 

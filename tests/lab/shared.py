@@ -21,7 +21,8 @@ children   growth from 1 to 1,024 prefork children (growth.py)
 paths      growth from 1,000 to 1,000,000 files, and as many absent names (growth.py)
 
 "questions" is how many messages to the daemon there were for each request, "memory" the
-proportional share (PSS) of all processes, the daemon's included. A verdict is about the worst round.
+proportional share (PSS) of all processes, the daemon's included. Page faults are those of a request. A verdict is
+about the worst round.
 Rows of the disk, of contention and of slow file systems are tests/lab/run's and slow_hot.py's.
 Needs root, and a build (FLASHPACHE_BUILD, default build/); "many" needs 12 GB of memory.
 """
@@ -166,7 +167,15 @@ def load_in_turn(both, base, arguments, options):
     return results
 
 
-def capacity_row(part, pair, both, results):
+def warm_up(both, base, arguments, options):
+    """{name: result of the first seconds}, in which all children are new."""
+    found = {name: load(server, base, ["-d", arguments.seconds, *options]) for name, server in both.items()}
+    for server in both.values():
+        lab_kit.bench(server.port, base, "--allow-errors", "-d", max(0.1, arguments.warm - arguments.seconds), *options)
+    return found
+
+
+def capacity_row(part, pair, both, new, results):
     memory = {name: memory_of(server) for name, server in both.items()}
     errors = sum(one["errors"] for rounds in results.values() for one in rounds)
     counters = both[OURS].daemon_counters()
@@ -175,6 +184,8 @@ def capacity_row(part, pair, both, results):
             "rates": {name: lab_kit.summary(rounds, "rate") for name, rounds in results.items()},
             "cpu": {name: lab_kit.summary(rounds, "cpu_us") for name, rounds in results.items()},
             "questions": lab_kit.summary(results[OURS], "questions"),
+            "new_children": {name: {key: one[key] for key in ("cpu_us", "faults")} for name, one in new.items()},
+            "faults": {name: lab_kit.summary(rounds, "faults") for name, rounds in results.items()},
             "memory": memory, "counters": counters}
 
 
@@ -190,9 +201,8 @@ def measure_capacity(part, base, root, arguments, maker=servers.Flashpache):
         say(f"{part}: {pair.label}")
         with side_by_side(base, root, [pair], the_set.connections, maker) as made, client_apart():
             both = made[pair]
-            for server in both.values():
-                lab_kit.bench(server.port, base, "--allow-errors", "-d", arguments.warm, *options)
-            rows.append(capacity_row(part, pair, both, load_in_turn(both, base, arguments, options)))
+            new = warm_up(both, base, arguments, options)
+            rows.append(capacity_row(part, pair, both, new, load_in_turn(both, base, arguments, options)))
     return rows
 
 
@@ -206,6 +216,13 @@ def print_capacity(rows):
           show(row["cpu_us"]), f"{row['questions']['median']:.3f}",
           f"{row['memory'][OURS] / row['memory'][STOCK]:.2f}", row["errors"],
           verdict(row["rate"], row["goal"], True)) for row in rows])
+    print(f"\nNew children, {rows[0]['part']} files: their first seconds, and later\n")
+    lab_kit.print_table(
+        ("MPM/AllowOverride", "stock CPU us", "Flashpache", "stock page faults", "Flashpache", "stock, later",
+         "Flashpache"),
+        [(row["pair"], *(f"{row['new_children'][name]['cpu_us']:.0f}" for name in (STOCK, OURS)),
+          *(f"{row['new_children'][name]['faults']:.2f}" for name in (STOCK, OURS)),
+          *(f"{row['faults'][name]['median']:.2f}" for name in (STOCK, OURS))) for row in rows])
 
 
 # Without files
