@@ -111,15 +111,27 @@ const void *fp_area_map(int fd, size_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
+bool fp_area_read(int fd, size_t from, void *to, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        const ssize_t got = pread(fd, (uint8_t *)to + done, n - done, (off_t)(from + done));
+
+        if (got == -1 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
 bool fp_area_view_open(struct fp_area_view *v, int fd, size_t head, bool map)
 {
     const size_t size = fp_area_sealed_size(fd);
 
     *v = (struct fp_area_view){ NULL, size, map ? size : head, -1 };
-    if (size <= head) {
-        errno = EPROTO;
+    if (size <= head)
         return false;
-    }
     v->bytes = fp_area_map(fd, v->mapped);
     if (v->bytes != NULL && (map || (v->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) != -1))
         return true;
@@ -139,7 +151,7 @@ void fp_area_view_close(struct fp_area_view *v)
 bool fp_area_view_copy(const struct fp_area_view *v, size_t from, void *to, size_t n)
 {
     if (v->fd != -1)
-        return pread(v->fd, to, n, (off_t)from) == (ssize_t)n;
+        return fp_area_read(v->fd, from, to, n);
     memcpy(to, v->bytes + from, n);
     return true;
 }

@@ -32,6 +32,9 @@ size_t fp_area_sealed_size(int fd);
 /* Maps so many bytes of the memfd to be read; NULL with errno. */
 const void *fp_area_map(int fd, size_t size);
 
+/* Reads so many bytes of a memfd.  False: it has no more, or cannot be read. */
+bool fp_area_read(int fd, size_t from, void *to, size_t n);
+
 /*
  * A reader's view of a memfd that cannot become smaller.  In a process among many a mapping costs page tables and a
  * page fault for each few pages that it touches, so that process reads by pread(2).
@@ -42,8 +45,8 @@ struct fp_area_view {
     int fd; /* to read the rest; -1: all is mapped */
 };
 
-/* map: maps all, else only its first head bytes.  The descriptor stays the caller's.  False: with errno, EPROTO for
- * a memfd that could become smaller, or has no more than these. */
+/* map: maps all, else only its first head bytes.  The descriptor stays the caller's.  False: the memfd could become
+ * smaller, or has no more than these, or the system refuses. */
 bool fp_area_view_open(struct fp_area_view *v, int fd, size_t head, bool map);
 /* The view may be one of zeros, or one that could not be opened. */
 void fp_area_view_close(struct fp_area_view *v);

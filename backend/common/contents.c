@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include "common/area.h"
 #include "common/packet.h"
@@ -125,23 +123,6 @@ int fp_contents_fd(const struct fp_contents *c)
     return c->fd;
 }
 
-/* Reads all of it; false: the file is shorter, or cannot be read. */
-static bool read_all(int fd, uint8_t *to, size_t size, off_t offset)
-{
-    while (size > 0) {
-        const ssize_t n = pread(fd, to, size, offset);
-
-        if (n == -1 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        to += n;
-        offset += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
 uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, int fd, uint64_t size)
 {
     struct item *item;
@@ -153,7 +134,7 @@ uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, in
     if (at == FP_RING_NOWHERE)
         return FP_NO_CONTENT;
     item = (struct item *)fp_ring_at(&c->ring, at);
-    if (!read_all(fd, (uint8_t *)item->path + len, (size_t)size, 0))
+    if (!fp_area_read(fd, 0, item->path + len, (size_t)size))
         return FP_NO_CONTENT; /* the item stays a filler */
     memcpy(item->path, path, len);
     item->size = size;

@@ -206,12 +206,14 @@ def page_faults(pids):
 def measure(server, base, *options, warmup=0):
     """One load: requests/s, and the client's share of a processor. For each request the CPU of the servers in us,
     how often a thread of theirs was given a processor, and their page faults."""
-    before, faults_before = cpu_spent(server.pids()), page_faults(server.pids())
+    pids = server.pids()
+    before, faults_before = cpu_spent(pids), page_faults(pids)
     start = time.monotonic()
     found = bench(server.port, base, *options, *(["--warmup", warmup] if warmup else []))
     elapsed = time.monotonic() - start
-    spent_us, turns = cpu_between(before, cpu_spent(server.pids()))
-    faults = sum(n - faults_before.get(pid, 0) for pid, n in page_faults(server.pids()).items())
+    pids = server.pids()
+    spent_us, turns = cpu_between(before, cpu_spent(pids))
+    faults = sum(n - faults_before.get(pid, 0) for pid, n in page_faults(pids).items())
     done = found["requests"] + warmup
     return {"requests": done, "rate": found["requests_per_s"], "cpu_us": spent_us / done, "turns": turns / done,
             "faults": faults / done, "client_share": found["client_cpu_s"] / elapsed,

@@ -278,7 +278,7 @@ END_TEST
 /* Each size of one item, and of one that lies at the ring's end. */
 START_TEST(sizes_are_checked)
 {
-    static const uint32_t bad[] = { 0, 1, 7, SIZE + 1, UINT32_MAX };
+    static const uint32_t bad[] = { 0, 1, 2, 3, 4, 5, 6, 7, SIZE + 1, UINT32_MAX };
     static const uint32_t bad_at_end[] = { 7, 17, 32, UINT32_MAX };
     const uint64_t end = 2 * SIZE - 16;
     uint8_t copy[SIZE];
