@@ -121,16 +121,19 @@ static bool is_valid(const struct fp_lease *lease, apr_uint64_t now)
            && (lease->chain == NULL || is_chain_valid(lease->chain, now));
 }
 
+/* A lease on former tables would keep their memory and descriptors until its time is over. */
 static bool is_expired(const struct fp_item *item)
 {
     const struct fp_lease *lease = (const struct fp_lease *)item;
 
-    return !is_valid(lease, fp_now_ms());
+    return fp_lease_view_is_superseded(lease->view) || !is_valid(lease, fp_now_ms());
 }
 
 static bool is_chain_expired(const struct fp_item *item)
 {
-    return !is_chain_valid((const struct fp_dir_chain *)item, fp_now_ms());
+    const struct fp_dir_chain *chain = (const struct fp_dir_chain *)item;
+
+    return fp_lease_view_is_superseded(chain->view) || !is_chain_valid(chain, fp_now_ms());
 }
 
 static void sweep(apr_uint32_t now)

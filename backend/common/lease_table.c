@@ -253,9 +253,10 @@ struct fp_lease_view {
     ino_t ino;
 };
 
+static atomic_uint_fast64_t last_number;
+
 struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events, int alive)
 {
-    static atomic_uint_fast64_t last_number;
     size_t size = fp_area_sealed_size(generations), n = fp_area_sealed_size(referenced);
     struct epoll_event event;
     struct fp_lease_view *v;
@@ -311,6 +312,11 @@ const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view
 uint64_t fp_lease_view_number(const struct fp_lease_view *v)
 {
     return v != NULL ? v->number : 0;
+}
+
+bool fp_lease_view_is_superseded(const struct fp_lease_view *v)
+{
+    return v->number != atomic_load_explicit(&last_number, memory_order_relaxed);
 }
 
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations)

@@ -78,8 +78,13 @@ static struct fp_lease13 *allocate(const struct fp_answer *a, const char *path, 
 
 static void keep(struct fp_lease13 *l)
 {
+    static uint64_t view; /* of the leases that are kept */
     struct fp_lease13 **place = place_of(l->path, l->path_len);
 
+    /* Leases on former tables would keep their memory and descriptors. */
+    if (fp_lease_view_number(l->view) != view)
+        fp_lease13_forget();
+    view = fp_lease_view_number(l->view);
     fp_lease13_release(place);
     l->references++;
     *place = l;

@@ -5,6 +5,7 @@ on a path. Changes, restarts, purges and reloads end or renew these answers like
 import os
 import shutil
 import signal
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,7 @@ from freshness import NEVER_MS
 from httpd import MPM_LIMITS
 from keepalive import Children, Connection, children_config
 from lease_kit import NOTE_CONFIG
+from procs import fd_count
 from system_limits import needs_linux
 from trace import Trace
 from waiting import restart, until_good, wait_for
@@ -225,6 +227,44 @@ def test_other_tables(servers, flashpachectl):
             assert (answer.status, answer.body) == (200, b"deep\n"), change
         learn(one, f"/{DEEP}")
         assert learn(other, f"/{DEEP}").body == b"deep\n"
+    children.close()
+
+
+def tables_of(pid):
+    """The inodes of the lease tables that a process has."""
+    with open(f"/proc/{pid}/maps") as maps:
+        return {line.split()[4] for line in maps if "memfd:flashpache-generations" in line}
+
+
+@pytest.mark.parametrize("mpm", ("prefork", "event"))
+def test_former_tables_are_given_up(servers, mpm):
+    """After reloads and another daemon a child has the present tables alone, and no more descriptors than before, though
+    its leases on the former ones would hold for hours."""
+    limits = {} if mpm == "prefork" else {"limits": MPM_LIMITS[mpm], "count": 2}
+    server, children = servers(f"former-{mpm}", mpm=mpm, **limits)
+    child, [connection] = next(iter(children.by_child.items()))
+
+    def use():
+        for path in (*LARGE, *SMALL) * 2:
+            learn(connection, path)
+
+    def reload(megabytes):
+        server.daemon.settings.update(max_answer_bytes=megabytes << 20)
+        server.daemon.write_config()
+        server.daemon.signal(signal.SIGHUP)
+
+    def another():
+        server.daemon.kill()
+        server.daemon.start()
+    use()
+    descriptors = fd_count(child)
+    for change in (*(partial(reload, megabytes) for megabytes in (1, 2, 3)), another):
+        former = tables_of(child)
+        change()
+        wait_for(lambda: learn(connection, f"/{DEEP}") and len(now := tables_of(child)) == 1 and now != former,
+                 "the present tables alone")
+        assert fd_count(child) <= descriptors
+        use()
     children.close()
 
 
