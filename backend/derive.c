@@ -2,6 +2,7 @@
 #include "config.h"
 #include "derive.h"
 
+#include "common/answer.h"
 #include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/log.h"
@@ -29,7 +30,17 @@
 #define CONTENTS_SHARE 16
 #define ANSWERS_SHARE  64
 #define MIB           ((size_t)1 << 20)
-static const size_t least_bytes = 4 * MIB, most_for_entries = 256 * MIB, most_for_table = 64 * MIB;
+static const size_t least_bytes = 4 * MIB, most_for_entries = 256 * MIB, most_for_contents = 256 * MIB,
+                    most_for_answers = 64 * MIB;
+
+/* There are larger contents, of files that are not local, while all take at most one in so many bytes of their
+ * room.  Beyond that small ones would be read again and again. */
+#define REMOTE_SHARE 2
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 static size_t derive_bytes(size_t set, size_t share, size_t most)
 {
@@ -40,12 +51,12 @@ static size_t derive_bytes(size_t set, size_t share, size_t most)
 
 static size_t derive_contents(const struct flashpached *d, const struct fp_conf *c)
 {
-    return derive_bytes(c->max_content_bytes, d->memory / CONTENTS_SHARE, most_for_table);
+    return derive_bytes(c->max_content_bytes, d->memory / CONTENTS_SHARE, most_for_contents);
 }
 
 static size_t derive_answers(const struct flashpached *d, const struct fp_conf *c)
 {
-    return derive_bytes(c->max_answer_bytes, d->memory / ANSWERS_SHARE, most_for_table);
+    return derive_bytes(c->max_answer_bytes, d->memory / ANSWERS_SHARE, most_for_answers);
 }
 
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c)
@@ -147,7 +158,10 @@ struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struc
 
 struct fp_cache_content fp_derive_content(const struct flashpached *d, const struct fp_conf *c)
 {
-    const size_t most = fp_contents_most(derive_contents(d, c));
+    const size_t bytes = derive_contents(d, c), most = fp_contents_most(bytes);
+    const size_t file_max = least(c->content_file_max, most);
 
-    return (struct fp_cache_content){ c->content_file_max < most ? c->content_file_max : (uint32_t)most };
+    return (struct fp_cache_content){ .file_max = (uint32_t)file_max,
+                                      .remote_max = file_max > 0 ? (uint32_t)least(FP_CONTENT_MOST, most) : 0,
+                                      .remote_room = bytes / REMOTE_SHARE };
 }

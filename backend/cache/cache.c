@@ -329,6 +329,15 @@ uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t
     return known && e != NULL && e->content_at != 0 ? 0 : c->content.file_max;
 }
 
+uint32_t fp_cache_content_max_refreshed(const struct fp_cache *c, const char *path, size_t len)
+{
+    const struct fp_entry *e = fp_entry_find(c, path, len);
+    const bool larger = e != NULL && e->fd != -1 && !e->local
+                        && c->content_bytes + e->self.size <= c->content.remote_room;
+
+    return larger ? c->content.remote_max : fp_cache_content_max(c, path, len, true);
+}
+
 /* ---- contents ---- */
 
 /* NULL: the content at that place belongs to no entry any more. */
@@ -339,12 +348,18 @@ static struct fp_entry *find_content(const struct fp_cache *c, const char *path,
     return e != NULL && at != 0 && e->content_at == at ? e : NULL;
 }
 
+/* Where contents take too much, the larger ones give way: the daemon has their descriptors again then. */
+static bool may_stay(const struct fp_cache *c, const struct fp_entry *e)
+{
+    return e->content_bytes <= c->content.file_max || c->content_bytes <= c->content.remote_room;
+}
+
 bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, uint64_t at, uint64_t now_ms)
 {
     const struct fp_entry *e = find_content(c, path, len, at);
 
     return e != NULL && e->generation != 0 && !fp_entry_is_purged(c, e) && now_ms < e->expires_ms
-           && c->lease_table != NULL
+           && may_stay(c, e) && c->lease_table != NULL
            && fp_lease_table_take_recent(c->lease_table, e->slot, FP_ASKER_CONTENTS);
 }
 

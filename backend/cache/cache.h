@@ -73,7 +73,7 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
 /* Without a call no content is kept.  A kept content stays until the next walk to it. */
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content);
 
-/* True if the content at that place is the file's, and was used since the last call. */
+/* True if the content at that place is the file's, was used since the last call, and may go on taking room. */
 bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, uint64_t at, uint64_t now_ms);
 /* Sets another place for the file's content.  False: the content is not the file's any more; else *names_r
  * numbers the list of names that is known of its directory. */
@@ -152,6 +152,9 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 /* How large a file at the path may be for its content to be kept.  0: no content is kept there, or the
  * kept one need not be read again unless the file has changed.  known: the walk will see whether it has. */
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
+
+/* The same for a refresh of a known file.  Nobody waits while a larger one is read, if it is not local. */
+uint32_t fp_cache_content_max_refreshed(const struct fp_cache *c, const char *path, size_t len);
 
 /* The results of a walk beside its answer. */
 struct fp_walk_meta {

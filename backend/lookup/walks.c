@@ -434,6 +434,17 @@ static void take_base(struct fp_walk *w, bool parent_only)
 static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
                       uint64_t began_ms);
 
+/* The size up to which a file's content is to be read. */
+static uint32_t content_max(const struct fp_walk *w)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+    const struct fp_cache *cache = w->walks->deps.cache;
+
+    return w->task.has_known && TAILQ_EMPTY(&w->waiters)
+               ? fp_cache_content_max_refreshed(cache, l->path, l->path_len)
+               : fp_cache_content_max(cache, l->path, l->path_len, w->task.has_known);
+}
+
 static fp_status submit(struct fp_walk *w)
 {
     const struct fp_walks_deps *deps = &w->walks->deps;
@@ -454,7 +465,7 @@ static fp_status submit(struct fp_walk *w)
         wt->joined = false;
     w->outdated = false;
     w->stale_len = 0;
-    w->task.content_max = fp_cache_content_max(deps->cache, l->path, l->path_len, w->task.has_known);
+    w->task.content_max = content_max(w);
     st = fp_worker_pool_submit(deps->workers, w->mount, &w->task, w->base.fd, on_walked, w);
     if (st == FP_OK)
         fp_mount_health_asked(deps->health, w->mount);

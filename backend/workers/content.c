@@ -3,6 +3,7 @@
 #include "workers/content.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,29 +12,23 @@
 #include "common/clock.h"
 #include "common/packet.h"
 
-#define PIECE 16384 /* bytes of one read */
-#define NAME  "flashpache-content"
+#define NAME "flashpache-content"
 
 bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
 {
     return S_ISREG(m->mode) && m->size > 0 && m->size <= max && fp_meta_had_settled(m, fp_now_ms());
 }
 
-/* Moves no file offset: descriptors are shared. */
-static bool copy(int from, int to, uint64_t size)
+/* In one piece: a file system in user space may be asked for the file's metadata at each read.  Moves no file offset:
+ * descriptors are shared. */
+static bool copy(int from, int to, size_t size)
 {
-    static char buf[PIECE];
-    uint64_t at = 0;
+    char *buf = malloc(size);
+    const bool done =
+        buf != NULL && fp_area_read(from, 0, buf, size) && pwrite(to, buf, size, 0) == (ssize_t)size;
 
-    while (at < size) {
-        size_t n = size - at < sizeof(buf) ? (size_t)(size - at) : sizeof(buf);
-        ssize_t got = pread(from, buf, n, (off_t)at);
-
-        if (got <= 0 || pwrite(to, buf, (size_t)got, (off_t)at) != got)
-            return false;
-        at += (uint64_t)got;
-    }
-    return true;
+    free(buf);
+    return done;
 }
 
 int fp_content_create(int file, uint64_t size)
@@ -41,7 +36,7 @@ int fp_content_create(int file, uint64_t size)
     int fd = fp_memfd_create(NAME);
 
     if (fd != -1
-        && (!copy(file, fd, size)
+        && (!copy(file, fd, (size_t)size)
             || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == -1))
         fp_close(&fd);
     return fd;

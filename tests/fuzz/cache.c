@@ -167,7 +167,7 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct fp_cache_limits limits = { 8, 3, 16, 4, 1 << 20, 100, 1000, 0 };
-    const struct fp_cache_content content = { 4096 };
+    const struct fp_cache_content content = { 4096, 16384, 65536 };
     struct fp_cache_deps deps = { .now_ms = clock_ms, .checked = true };
     const int fds_at_rest = fuzz_free_fd();
     struct fp_cache *c;

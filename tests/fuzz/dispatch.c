@@ -306,7 +306,7 @@ static void run(const struct fuzz_piece *p)
 static void begin(void)
 {
     const struct fp_cache_limits limits = { 4, 3, 16, 8, 1 << 20, 100, 1000, 0 };
-    const struct fp_cache_content content = { 16 };
+    const struct fp_cache_content content = { 16, 64, 4096 };
     const struct fp_dispatch_settings settings = { .max_inflight = MAX_INFLIGHT, .mount_timeout_ms = 100 };
 
     on_answer = check_answer;

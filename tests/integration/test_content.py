@@ -177,6 +177,82 @@ def test_no_more_than_the_budget(lab, root):
     lab.end()
 
 
+# Above content_file_max, and one above what a content can be.
+LARGE = {f"large{size}": tree.content(f"large{size}", size) for size in (16_385, 300_000, 1 << 20)}
+TOO_LARGE = {"large1048577": tree.content("large1048577", (1 << 20) + 1)}
+
+
+@pytest.fixture
+def remote(lab, base, slow_directory, settled):  # noqa: F811 (settled)
+    """remote(name, settings) -> (server, connection, the files' directory behind the mount)"""
+    connections = []
+
+    def make(name, mpm="event", **daemon_settings):
+        source = base / f"{name}-source"
+        for file, content in {**LARGE, **TOO_LARGE}.items():
+            tree.put(source / file, content)
+        server = lab.under_test(name, slow_directory(source, 100), mpm=mpm, config=NOTE_CONFIG,
+                                daemon_settings={"ttl_ms": 600, **daemon_settings})
+        connections.append(Connection(server.port))
+        return server, connections[0], source
+    yield make
+    for connection in connections:
+        connection.close()
+    lab.end()
+
+
+def use(connection, files=LARGE):
+    for file, content in files.items():
+        answer = connection.get(f"/{file}")
+        assert (answer.status, answer.complete, answer.body == content) == (200, True, True), file
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("mpm", ("event", "prefork"))
+def test_larger_files_that_are_not_local(remote, mpm):
+    """In use when they are refreshed, they become content: no request waits for the reading."""
+    server, connection, source = remote(f"remote-{mpm}", mpm=mpm)
+    use(connection)
+    assert content_files(server.daemon) == 0
+    wait_for(lambda: use(connection, LARGE | TOO_LARGE) or content_files(server.daemon) == len(LARGE), "the contents")
+    # Served without a question to the file system.
+    until_good(lambda: (use(connection), connection.get("/large300000").headers["x-note"])[1], lambda note: note == "lease")
+    # Another machine's change, which nobody reports.
+    changed = {file: content[::-1] for file, content in LARGE.items()}
+    for file, content in changed.items():
+        tree.put(source / file, content)
+
+    def new():
+        answers = {file: connection.get(f"/{file}").body for file in LARGE}
+        assert all(answers[file] in (LARGE[file], changed[file]) for file in LARGE)
+        return answers == changed
+    wait_for(new, "the new contents")
+    wait_for(lambda: use(connection, changed) or content_files(server.daemon) == len(LARGE), "their contents")
+
+
+@pytest.mark.needs_flashpache
+def test_no_room_for_larger_files(remote):
+    """They take at most half of the room for contents; without any content there are none."""
+    server, connection, _ = remote("half", max_content_bytes=2 * 300_000 + 2 * 16_385)
+    most = stats(server.daemon)["walks"] + 12
+
+    def refreshed():
+        use(connection)
+        found = stats(server.daemon)
+        assert found["content_bytes"] <= 300_000 + 16_385
+        return found["walks"] > most
+    wait_for(refreshed, "refreshes")
+    assert content_files(server.daemon) > 0
+
+
+@pytest.mark.needs_flashpache
+def test_no_larger_files_without_contents(remote):
+    server, connection, _ = remote("none", content_file_max=0)
+    most = stats(server.daemon)["walks"] + 12
+    wait_for(lambda: use(connection) or stats(server.daemon)["walks"] > most, "refreshes")
+    assert content_files(server.daemon) == 0
+
+
 @pytest.mark.needs_flashpache
 def test_a_fresh_file_becomes_content_later(lab, base, clock):  # noqa: F811
     """Too new at first, the file is open; after the next look leases use the content."""

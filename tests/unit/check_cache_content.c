@@ -12,8 +12,9 @@
 #include "cache_kit.h"
 #include "lease_kit.h"
 
-#define TTL      100
-#define FILE_MAX 6000u
+#define TTL        100
+#define FILE_MAX   6000u
+#define REMOTE_MAX 20000u
 
 static struct fp_cache *cache;
 static struct fp_lease_table *lease_table;
@@ -24,7 +25,7 @@ static uint64_t now;
 
 static void allow(uint32_t file_max)
 {
-    const struct fp_cache_content content = { file_max };
+    const struct fp_cache_content content = { .file_max = file_max };
 
     fp_cache_set_content(cache, &content);
 }
@@ -165,6 +166,46 @@ START_TEST(content_is_wanted_once)
 }
 END_TEST
 
+static void allow_remote(size_t room)
+{
+    const struct fp_cache_content content = { FILE_MAX, REMOTE_MAX, room };
+
+    fp_cache_set_content(cache, &content);
+}
+
+static uint32_t wanted_at_refresh(const char *path)
+{
+    return fp_cache_content_max_refreshed(cache, path, strlen(path));
+}
+
+/* Of a file that is not local, while there is room. */
+START_TEST(larger_content_is_wanted_at_refresh)
+{
+    allow_remote(REMOTE_MAX);
+    ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+    walked("/a/f", "ddf", REMOTE_MAX - 10, false);
+    ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
+    ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
+    walked("/a/g", "ddf", 10, true);
+    ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
+    ck_assert_uint_eq(wanted_at_refresh("/a/g"), 0);
+    walked("/a/h", "ddf", 1, true);
+    ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+    walked("/a/f", "ddf1", REMOTE_MAX - 11, true);
+    ck_assert_uint_eq(wanted_at_refresh("/a/f"), 0);
+}
+END_TEST
+
+START_TEST(larger_local_content_is_not_wanted)
+{
+    allow_remote(REMOTE_MAX);
+    kit_answer(&answer, "/a/f", "ddf");
+    answer.local = true;
+    kit_insert(cache, "/a/f", now, &answer);
+    ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+}
+END_TEST
+
 static uint32_t generation_of(const char *path)
 {
     ck_assert(known(path));
@@ -254,6 +295,30 @@ START_TEST(content_that_is_used)
 }
 END_TEST
 
+/* Beyond the room of larger contents only small ones stay, however much they are used. */
+START_TEST(larger_content_gives_way)
+{
+    struct fp_lease_view *view = unit_view(lease_table);
+    const size_t size = FILE_MAX + 1;
+    uint64_t large, small;
+
+    walked("/a/f", "ddf", size, true);
+    large = last_place;
+    walked("/a/g", "ddf", FILE_MAX, true);
+    small = last_place;
+    for (size_t room = size + FILE_MAX; room >= size + FILE_MAX - 1; room--) {
+        allow_remote(room);
+        ck_assert(known("/a/f"));
+        fp_lease_view_reference(view, answer.steps[2].slot);
+        ck_assert(known("/a/g"));
+        fp_lease_view_reference(view, answer.steps[2].slot);
+        ck_assert_int_eq(is_used("/a/f", large), room >= size + FILE_MAX);
+        ck_assert(is_used("/a/g", small));
+    }
+    fp_lease_view_release(&view);
+}
+END_TEST
+
 START_TEST(unchanged_content_stays)
 {
     walked("/a/f", "ddf", 10, true);
@@ -310,7 +375,10 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_that_was_overwritten);
     tcase_add_test(t, content_that_moves);
     tcase_add_test(t, content_that_is_used);
+    tcase_add_test(t, larger_content_is_wanted_at_refresh);
+    tcase_add_test(t, larger_local_content_is_not_wanted);
     tcase_add_test(t, leases_end_once_when_a_content_comes);
+    tcase_add_test(t, larger_content_gives_way);
     tcase_add_test(t, unchanged_content_stays);
     tcase_add_test(t, content_that_is_no_longer_allowed);
     tcase_add_test(t, content_of_before_a_change);

@@ -17,7 +17,7 @@ static const struct fp_names none = { .n = 0 };
 
 static void begin(void)
 {
-    const struct fp_cache_content content = { 1000 };
+    const struct fp_cache_content content = { .file_max = 1000 };
 
     setup();
     fp_cache_set_content(cache, &content);

@@ -84,8 +84,8 @@ def by_memory():
     def between(share, most):
         return constant(source, share), constant(source, "least_bytes"), constant(source, most)
     return {"max_bytes": between("ENTRIES_SHARE", "most_for_entries"),
-            "max_content_bytes": between("CONTENTS_SHARE", "most_for_table"),
-            "max_answer_bytes": between("ANSWERS_SHARE", "most_for_table")}
+            "max_content_bytes": between("CONTENTS_SHARE", "most_for_contents"),
+            "max_answer_bytes": between("ANSWERS_SHARE", "most_for_answers")}
 
 
 def numbers(struct):
