@@ -33,7 +33,7 @@
 static const size_t least_bytes = 4 * MIB, most_for_entries = 256 * MIB, most_for_contents = 256 * MIB,
                     most_for_answers = 64 * MIB;
 
-/* There are larger contents, of files that are not local, while all take at most one in so many bytes of their
+/* There are larger contents, of files on remote mounts, while all take at most one in so many bytes of their
  * room.  Beyond that small ones would be read again and again. */
 #define REMOTE_SHARE 2
 

@@ -180,10 +180,10 @@ struct fp_mapping *fp_file_mapping(const struct fp_file *file)
 struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
                                        apr_size_t size)
 {
-    struct copied *copy = malloc(sizeof(*copy) + size);
+    struct copied *copy = fp_copy_take(sizeof(*copy) + size);
 
     if (copy == NULL || !fp_contents_view_read(contents, at, copy->bytes, size)) {
-        free(copy);
+        fp_copy_give_back(copy, sizeof(*copy) + size);
         return NULL;
     }
     memset(&copy->file, 0, sizeof(copy->file));
@@ -195,6 +195,15 @@ struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, 
     forget_spares(&copy->file);
     copy->file.local = copy->file.is_content = true;
     return &copy->file;
+}
+
+/* The file is the first member of its copy. */
+static void forget_content(struct fp_file *file)
+{
+    const size_t size = fp_file_mapping(file)->size;
+
+    atomic_fetch_sub_explicit(&mapped, size, memory_order_relaxed);
+    fp_copy_give_back(file, sizeof(struct copied) + size);
 }
 
 void fp_file_retain(struct fp_file *file)
@@ -211,10 +220,11 @@ void fp_file_release(struct fp_file **fp)
     /* Acquire and release: every other thread's use must be over before the last one closes. */
     if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (file->is_content)
-        atomic_fetch_sub_explicit(&mapped, fp_file_mapping(file)->size, memory_order_relaxed);
-    else
-        unmap(fp_file_mapping(file));
+    if (file->is_content) {
+        forget_content(file);
+        return;
+    }
+    unmap(fp_file_mapping(file));
     close_descriptor(file);
     close_spares(file);
     free(file);

@@ -332,7 +332,7 @@ uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t
 uint32_t fp_cache_content_max_refreshed(const struct fp_cache *c, const char *path, size_t len)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
-    const bool larger = e != NULL && e->fd != -1 && !e->local
+    const bool larger = e != NULL && e->fd != -1 && e->validity.remote
                         && c->content_bytes + e->self.size <= c->content.remote_room;
 
     return larger ? c->content.remote_max : fp_cache_content_max(c, path, len, true);

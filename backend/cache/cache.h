@@ -153,7 +153,7 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
  * kept one need not be read again unless the file has changed.  known: the walk will see whether it has. */
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
 
-/* The same for a refresh of a known file.  Nobody waits while a larger one is read, if it is not local. */
+/* The same for a refresh of a known file.  Nobody waits while a larger one is read, if its mount is remote. */
 uint32_t fp_cache_content_max_refreshed(const struct fp_cache *c, const char *path, size_t len);
 
 /* The results of a walk beside its answer. */

@@ -13,7 +13,7 @@
 /* Files that are kept by their content, which lies elsewhere, and not by a descriptor. */
 struct fp_cache_content {
     uint32_t file_max;   /* bytes of one file; 0: none is kept */
-    uint32_t remote_max; /* bytes of one that is not local, and was in use when it was refreshed, */
+    uint32_t remote_max; /* bytes of one on a remote mount, which was in use when it was refreshed, */
     size_t remote_room;  /* while all contents together take no more bytes than that */
 };
 

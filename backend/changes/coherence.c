@@ -257,6 +257,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
             continue;
         validity[i].ttl_ms = m->ttl_ms;
         validity[i].local = m->local;
+        validity[i].remote = m->remote;
         validity[i].mounts_seen = fp_watch_reports_mounts(f->deps.watch);
         validity[i].folds = m->folds;
         validity[i].negative_ms = m->negative_ttl_ms;

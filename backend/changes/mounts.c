@@ -106,6 +106,7 @@ static void apply(struct fp_mounts *m)
         const struct fp_mount_rule *rule = find_rule(s, row->mount.point);
 
         row->mount.local = fp_type_reports_all(row->mount.type);
+        row->mount.remote = fp_type_is_remote(row->mount.type);
         row->mount.by_directory = strncmp(row->mount.type, "nfs", 3) == 0;
         row->mount.by = choose(row, rule->by, s->by);
         row->mount.partial = is_partial(&row->mount, rule->by);

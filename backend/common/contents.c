@@ -6,13 +6,15 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/area.h"
 #include "common/packet.h"
 #include "common/path.h"
 #include "common/ring.h"
 
-#define MAGIC 0x46504331u /* "FPC1": another layout, another number */
+#define MAGIC      0x46504331u /* "FPC1": another layout, another number */
+#define COPY_LARGE 131072u     /* bytes, as of malloc(3)'s M_MMAP_THRESHOLD before it grows */
 
 struct item {
     struct fp_ring_item ring; /* len: the path's */
@@ -192,4 +194,22 @@ void fp_contents_view_destroy(struct fp_contents_view **vp)
 bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *buf, size_t size)
 {
     return fp_ring_view_copy(&v->ring, at, buf, size) && fp_ring_view_is_whole(&v->ring, at);
+}
+
+void *fp_copy_take(size_t size)
+{
+    void *copy;
+
+    if (size < COPY_LARGE)
+        return malloc(size);
+    copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return copy != MAP_FAILED ? copy : NULL;
+}
+
+void fp_copy_give_back(void *copy, size_t size)
+{
+    if (size < COPY_LARGE)
+        free(copy);
+    else if (copy != NULL)
+        munmap(copy, size);
 }

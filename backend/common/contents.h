@@ -75,4 +75,10 @@ void fp_contents_view_destroy(struct fp_contents_view **v);
  * cannot be one; buf has anything then.  May be called by several threads. */
 bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *buf, size_t size);
 
+/* Memory for a copy.  The system has a large one back as soon as it is given back: malloc(3) would keep it, in each of a
+ * thousand children.  NULL: there is none. */
+void *fp_copy_take(size_t size);
+/* size: as it was taken.  copy may be NULL. */
+void fp_copy_give_back(void *copy, size_t size);
+
 #endif

@@ -55,6 +55,15 @@ bool fp_type_reports_all(const char *name)
     return false;
 }
 
+bool fp_type_is_remote(const char *name)
+{
+    for (size_t i = 0; i < TYPES; i++) {
+        if (strcmp(types[i].name, name) == 0)
+            return false;
+    }
+    return true;
+}
+
 bool fp_type_may_be_mapped(uint32_t number)
 {
     for (size_t i = 0; i < TYPES; i++) {

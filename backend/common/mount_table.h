@@ -21,6 +21,7 @@ struct fp_mount {
     const char *root;         /* the directory of the file system that lies at the point: "/" */
     enum fp_watch_by by;
     bool local;             /* on this machine: looking at an open file does not block */
+    bool remote;            /* a server or a process answers for it */
     bool partial;           /* events report what this machine does through it: ttl_ms holds as well */
     bool unreported;        /* the kernel itself makes the files and changes them: each question looks */
     bool folds;             /* names that differ in case may be one, by its type or options */

@@ -24,8 +24,9 @@
 
 /* The bytes to send: a content in memory, or a descriptor that is read by its offset in pieces. */
 struct body {
-    char *text; /* the whole content, or room for a piece */
-    int fd;     /* -1: text is all */
+    char *text;  /* the whole content, or room for a piece */
+    size_t size; /* the content's */
+    int fd;      /* -1: text is all */
 };
 
 /* True for a file that core's handler would open for GET or HEAD. Content-MD5 is made of the file that
@@ -108,7 +109,23 @@ static void look_again(request_rec *r, const struct fp_lease13 *lease)
     r->finfo.st_mtime = now.st_mtime;
 }
 
-/* False: the content was overwritten. */
+static void give_back(void *data)
+{
+    const struct body *b = data;
+
+    fp_copy_give_back(b->text, b->size);
+}
+
+/* False: the content was overwritten, or memory is out. */
+static bool copy_content(request_rec *r, const struct fp_lease13 *lease, struct body *b)
+{
+    b->size = (size_t)r->finfo.st_size;
+    b->text = fp_copy_take(b->size);
+    ap_register_cleanup(r->pool, b, give_back, ap_null_cleanup);
+    return b->text != NULL
+           && fp_contents_view_read(fp_lease_view_contents(lease->view), lease->content_at, b->text, b->size);
+}
+
 static bool prepare(request_rec *r, const struct fp_lease13 *lease, struct body *b)
 {
     const size_t size = (size_t)r->finfo.st_size;
@@ -116,9 +133,10 @@ static bool prepare(request_rec *r, const struct fp_lease13 *lease, struct body 
     b->fd = lease->content ? -1 : lease->fd;
     if (r->header_only)
         return true;
-    b->text = ap_palloc(r->pool, (int)(b->fd == -1 || size < CHUNK ? size + 1 : CHUNK));
-    return b->fd != -1
-           || fp_contents_view_read(fp_lease_view_contents(lease->view), lease->content_at, b->text, size);
+    if (lease->content)
+        return copy_content(r, lease, b);
+    b->text = ap_palloc(r->pool, (int)(size < CHUNK ? size + 1 : CHUNK));
+    return true;
 }
 
 /* The client was promised more bytes than the file has now: only the connection's end tells it. */
@@ -179,17 +197,17 @@ static int send_file(request_rec *r, const struct body *b)
 int fp_respond(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
-    struct body b = { NULL, -1 };
+    struct body *b = ap_pcalloc(r->pool, sizeof(*b));
     int status;
 
     if (q == NULL || q->filename == NULL || !is_plain(r) || !has_file_of(r, q) || may_differ_from_rules(r, q))
         return DECLINED;
     look_again(r, q->lease);
-    if (!prepare(r, q->lease, &b))
+    if (!prepare(r, q->lease, b))
         return DECLINED;
     status = ap_discard_request_body(r);
     if (status != OK)
         return status;
     r->allowed |= (1 << M_GET) | (1 << M_OPTIONS);
-    return send_file(r, &b);
+    return send_file(r, b);
 }

@@ -209,7 +209,7 @@ def use(connection, files=LARGE):
 
 @pytest.mark.needs_flashpache
 @pytest.mark.parametrize("mpm", ("event", "prefork"))
-def test_larger_files_that_are_not_local(remote, mpm):
+def test_larger_files_on_a_remote_mount(remote, mpm):
     """In use when they are refreshed, they become content: no request waits for the reading."""
     server, connection, source = remote(f"remote-{mpm}", mpm=mpm)
     use(connection)

@@ -6,9 +6,11 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include "changes/coherence.h"
 #include "hash_kit.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
+#include "common/walk_result.h"
 #include "cache_kit.h"
 #include "lease_kit.h"
 
@@ -178,12 +180,27 @@ static uint32_t wanted_at_refresh(const char *path)
     return fp_cache_content_max_refreshed(cache, path, strlen(path));
 }
 
-/* Of a file that is not local, while there is room. */
+/* A walk that brings a descriptor. */
+static void walked_on_mount(const char *path, uint64_t size, bool remote)
+{
+    struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = TTL } };
+    struct fp_walk_result result;
+    const struct fp_walk_meta meta = { &result, validity };
+
+    fp_walk_result_init(&result);
+    kit_answer(&answer, path, "ddf");
+    answer.steps[2].self.size = size;
+    validity[1] = validity[2] = validity[0];
+    validity[2].remote = remote;
+    fp_cache_insert(cache, path, strlen(path), 0, NULL, now, &meta, &answer);
+}
+
+/* Of a file on a remote mount, while there is room. */
 START_TEST(larger_content_is_wanted_at_refresh)
 {
     allow_remote(REMOTE_MAX);
     ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
-    walked("/a/f", "ddf", REMOTE_MAX - 10, false);
+    walked_on_mount("/a/f", REMOTE_MAX - 10, true);
     ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
     ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
     walked("/a/g", "ddf", 10, true);
@@ -196,12 +213,10 @@ START_TEST(larger_content_is_wanted_at_refresh)
 }
 END_TEST
 
-START_TEST(larger_local_content_is_not_wanted)
+START_TEST(larger_content_is_not_wanted_elsewhere)
 {
     allow_remote(REMOTE_MAX);
-    kit_answer(&answer, "/a/f", "ddf");
-    answer.local = true;
-    kit_insert(cache, "/a/f", now, &answer);
+    walked_on_mount("/a/f", 10, false);
     ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
 }
 END_TEST
@@ -376,7 +391,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_that_moves);
     tcase_add_test(t, content_that_is_used);
     tcase_add_test(t, larger_content_is_wanted_at_refresh);
-    tcase_add_test(t, larger_local_content_is_not_wanted);
+    tcase_add_test(t, larger_content_is_not_wanted_elsewhere);
     tcase_add_test(t, leases_end_once_when_a_content_comes);
     tcase_add_test(t, larger_content_gives_way);
     tcase_add_test(t, unchanged_content_stays);

@@ -289,6 +289,8 @@ static void assert_way_of(const char *type, bool is_local, const char *way)
     snprintf(text, sizeof(text), "5 1 0:1 / / rw - %s x rw\n", type);
     load(text);
     ck_assert_msg(known(5)->local == is_local, "%s", type);
+    ck_assert_msg(known(5)->remote == (!is_local && strcmp(type, "overlay") != 0 && strcmp(type, "zfs") != 0),
+                  "%s", type);
     assert_ways(way);
 }
 
