@@ -3,7 +3,6 @@
 #include "workers/content.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,23 +11,31 @@
 #include "common/clock.h"
 #include "common/packet.h"
 
-#define NAME "flashpache-content"
+#define PIECE       65536 /* bytes of one read: before each, FUSE may ask for the file's metadata */
+#define PATIENCE_MS 500u  /* a mount without an answer for longer (mount_timeout_ms) would be out of service */
+#define NAME        "flashpache-content"
 
 bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
 {
     return S_ISREG(m->mode) && m->size > 0 && m->size <= max && fp_meta_had_settled(m, fp_now_ms());
 }
 
-/* In one piece: a file system in user space may be asked for the file's metadata at each read.  Moves no file offset:
- * descriptors are shared. */
-static bool copy(int from, int to, size_t size)
+/* Moves no file offset: descriptors are shared. */
+static bool copy(int from, int to, uint64_t size)
 {
-    char *buf = malloc(size);
-    const bool done =
-        buf != NULL && fp_area_read(from, 0, buf, size) && pwrite(to, buf, size, 0) == (ssize_t)size;
+    static char buf[PIECE];
+    const uint64_t began_ms = fp_now_ms();
+    uint64_t at = 0;
 
-    free(buf);
-    return done;
+    do {
+        size_t n = size - at < sizeof(buf) ? (size_t)(size - at) : sizeof(buf);
+        ssize_t got = pread(from, buf, n, (off_t)at);
+
+        if (got <= 0 || pwrite(to, buf, (size_t)got, (off_t)at) != got)
+            return false;
+        at += (uint64_t)got;
+    } while (at < size && fp_now_ms() - began_ms < PATIENCE_MS);
+    return at == size;
 }
 
 int fp_content_create(int file, uint64_t size)
@@ -36,7 +43,7 @@ int fp_content_create(int file, uint64_t size)
     int fd = fp_memfd_create(NAME);
 
     if (fd != -1
-        && (!copy(file, fd, (size_t)size)
+        && (!copy(file, fd, size)
             || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == -1))
         fp_close(&fd);
     return fd;

@@ -8,10 +8,26 @@
 #include "common/packet.h"
 #include "unit.h"
 
-#define LARGEST 40000u /* several pieces, the last of them not whole */
+#define LARGEST 200000u /* several pieces, the last of them not whole */
+#define SLOW_MS 1000    /* longer than a worker's patience */
 
 static int file;
 static int fds_at_rest;
+
+static bool is_slow; /* SLOW_MS go by between two looks at the clock */
+static int looks;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const int rc = __real_clock_gettime(clock, now);
+
+    if (is_slow)
+        now->tv_sec += ++looks * SLOW_MS / 1000;
+    return rc;
+}
 
 static void setup(void)
 {
@@ -84,7 +100,7 @@ static void fill(uint8_t *bytes, size_t n)
 
 START_TEST(content_is_the_files)
 {
-    static const size_t sizes[] = { 1, 4096, 5000, 16384, 16385, LARGEST };
+    static const size_t sizes[] = { 1, 4096, 5000, 65536, 65537, LARGEST };
     static uint8_t bytes[LARGEST], got[LARGEST + 1];
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -136,6 +152,22 @@ START_TEST(file_that_is_shorter)
 }
 END_TEST
 
+/* A mount that is only slow shall not seem to hang.  One piece is always read. */
+START_TEST(file_that_takes_too_long)
+{
+    static uint8_t bytes[LARGEST];
+    int fd;
+
+    fill(bytes, sizeof(bytes));
+    is_slow = true;
+    ck_assert_int_eq(fp_content_create(file, sizeof(bytes)), -1);
+    fd = fp_content_create(file, 16384);
+    is_slow = false;
+    ck_assert_int_ne(fd, -1);
+    fp_close(&fd);
+}
+END_TEST
+
 START_TEST(file_that_cannot_be_read)
 {
     int directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -169,6 +201,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_is_the_files);
     tcase_add_test(t, nobody_can_change_it);
     tcase_add_test(t, file_that_is_shorter);
+    tcase_add_test(t, file_that_takes_too_long);
     tcase_add_test(t, file_that_cannot_be_read);
     tcase_add_test(t, no_descriptor_free);
     return s;
