@@ -3,10 +3,11 @@
 """A warm hit in memory: what it costs, side by side in one run.
 
   tests/lab/hit_cost.py [--quick] [--rounds N] [--seconds S] [--only PATTERN]...
-                        [--sendfile] [--no-calls] [--json FILE]
+                        [--sendfile] [--most] [--no-calls] [--json FILE]
 
 Three servers with the same configuration: stock httpd; Flashpache with FlashpacheLeases 0,
-where every request asks the daemon ("message"); and Flashpache as it is ("lease"). Each is
+where every request asks the daemon ("message"); and Flashpache as it is ("lease"). --most adds a fourth: an httpd that
+does no work on files (no_files), as shared.py has. Each is
 asked for one file, six directories deep, for every combination of MPM, configuration, size and
 number of connections; --only 'event/None/5000/*' chooses some. In each round the servers take
 turns, and the tables have medians and ranges of the rounds. CPU is that of all processes of a
@@ -19,6 +20,7 @@ everything slow. Needs root, strace and a build (FLASHPACHE_BUILD, default build
 """
 
 import argparse
+import contextlib
 import fnmatch
 import itertools
 import time
@@ -125,16 +127,20 @@ def configurations(base):
     }
 
 
-def make_servers(base, mpm, configuration, sendfile):
-    """stock, message and lease, not started."""
+def make_servers(base, mpm, configuration, sendfile, most):
+    """stock, message, lease, and with most the httpd without files; not started."""
     root, text = configurations(base)[configuration]
     text += f"EnableSendfile {'On' if sendfile else 'Off'}\n"
     options = {"mpm": mpm, "limits": LIMITS[mpm]}
     name = f"{mpm}-{configuration}"
-    return [lab_kit.stock(base, f"{name}-stock", root, config=text, **options),
-            lab_kit.flashpache(base, f"{name}-message", root, "message",
-                               config=text + "FlashpacheLeases 0\n", **options),
-            lab_kit.flashpache(base, f"{name}-lease", root, "lease", config=text, **options)]
+    servers = [lab_kit.stock(base, f"{name}-stock", root, config=text, **options),
+               lab_kit.flashpache(base, f"{name}-message", root, "message",
+                                  config=text + "FlashpacheLeases 0\n", **options),
+               lab_kit.flashpache(base, f"{name}-lease", root, "lease", config=text, **options)]
+    if most:
+        without = text + lab_kit.no_files(base, root)
+        servers.append(lab_kit.stock(base, f"{name}-without", root, "without files", config=without, **options))
+    return servers
 
 
 def load_options(cell):
@@ -227,8 +233,10 @@ def run(base, cells, arguments):
     make_trees(base, {cell.size for cell in cells})
     results = []
     for (mpm, configuration), group in itertools.groupby(cells, lambda c: (c.mpm, c.configuration)):
-        servers = make_servers(base, mpm, configuration, arguments.sendfile)
-        with servers[0], servers[1], servers[2]:
+        with contextlib.ExitStack() as stack:
+            servers = make_servers(base, mpm, configuration, arguments.sendfile, arguments.most)
+            for server in servers:
+                stack.enter_context(server)
             results += [measure_cell(servers, cell, base, arguments) for cell in group]
             lab_kit.write_json(arguments.json, results)
     return results
@@ -236,7 +244,7 @@ def run(base, cells, arguments):
 
 def settings(**chosen):
     """The settings that the options choose, for another program, which gives rounds and seconds."""
-    return argparse.Namespace(**{"sendfile": False, "no_calls": True, "json": None, **chosen})
+    return argparse.Namespace(**{"sendfile": False, "most": False, "no_calls": True, "json": None, **chosen})
 
 
 def parse_arguments():
@@ -244,6 +252,7 @@ def parse_arguments():
     parser.add_argument("--only", action="append", metavar="PATTERN",
                         help="of MPM/configuration/bytes/connections; may be repeated")
     parser.add_argument("--sendfile", action="store_true", help="EnableSendfile On everywhere")
+    parser.add_argument("--most", action="store_true", help="an httpd without files as well")
     parser.add_argument("--no-calls", action="store_true", help="trace nothing")
     arguments = parser.parse_args()
     if arguments.quick:

@@ -33,6 +33,7 @@ MODULE = BUILD / "mod_flashpache/.libs/mod_flashpache.so"
 QUIET = Path("/mnt")
 OUTSIDE = "FLASHPACHE_LAB_OUTSIDE"      # names the mount namespace from which the program came
 SLOWFS = BUILD / "tests/lab/slowfs/slowfs"
+NO_FILES = BUILD / "tests/lab/no_files/.libs/mod_no_files.so"
 
 
 def say(text):
@@ -129,14 +130,22 @@ class Server:
         return [pid for root in roots for pid in (root, *procs.descendants(root))]
 
 
-def stock(base, name, root, **options):
-    return Server("stock", Httpd(base, name, root, **options))
+def stock(base, name, root, label="stock", **options):
+    return Server(label, Httpd(base, name, root, **options))
 
 
 def flashpache(base, name, root, label="Flashpache", daemon_settings=(), **options):
     daemon = Flashpached(base, name + "-d", DAEMON, **dict(daemon_settings))
     httpd = Httpd(base, name, root, socket=daemon.socket, module=MODULE, **options)
     return Server(label, httpd, daemon)
+
+
+def no_files(base, root):
+    """Configuration of an httpd that has the files' sizes alone: the most that anything could gain."""
+    sizes = base / "out" / f"sizes-{root.name}"
+    files = (path for path in root.rglob("*") if path.is_file())
+    sizes.write_text("".join(f"{path.stat().st_size} /{path.relative_to(root)}\n" for path in files))
+    return f"LoadModule no_files_module {NO_FILES}\nNoFiles {sizes}\n"
 
 
 def answers(port):

@@ -82,7 +82,6 @@ PAUSES_S = (None, 0.01, 0.0006)         # between two names of the writer; None:
 EVENTS_CONNECTIONS, WRITTEN_IN = 64, 10
 MOST_QUESTIONS = 0.005                  # a request, whatever is reported
 STOCK, OURS = "stock", "Flashpache"
-NO_FILES = lab_kit.BUILD / "tests/lab/no_files/.libs/mod_no_files.so"
 
 
 # Servers side by side
@@ -229,13 +228,8 @@ def print_capacity(rows):
 
 def measure_most(part, base, root, arguments):
     """The same, of an httpd that has the files' sizes alone."""
-    sizes = base / "out" / "sizes"
-
     def without_files(place, key, **options):
-        files = (path for path in root.rglob("*") if path.is_file())
-        sizes.write_text("".join(f"{path.stat().st_size} /{path.relative_to(root)}\n" for path in files))
-        extra = f"LoadModule no_files_module {NO_FILES}\nNoFiles {sizes}\n"
-        return servers.StockApache(place, key, extra=extra, **options)
+        return servers.StockApache(place, key, extra=lab_kit.no_files(base, root), **options)
     return [row for name in ("many", "few") for row in measure_capacity(name, base, root, arguments, without_files)]
 
 
