@@ -322,20 +322,31 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
     return true;
 }
 
-uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known)
+/* e may be NULL. */
+static uint32_t content_max(const struct fp_cache *c, const struct fp_entry *e, bool known)
 {
-    const struct fp_entry *e = fp_entry_find(c, path, len);
-
     return known && e != NULL && e->content_at != 0 ? 0 : c->content.file_max;
 }
 
-uint32_t fp_cache_content_max_refreshed(const struct fp_cache *c, const char *path, size_t len)
+uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known)
 {
-    const struct fp_entry *e = fp_entry_find(c, path, len);
-    const bool larger = e != NULL && e->fd != -1 && e->validity.remote
-                        && c->content_bytes + e->self.size <= c->content.remote_room;
+    return content_max(c, fp_entry_find(c, path, len), known);
+}
 
-    return larger ? c->content.remote_max : fp_cache_content_max(c, path, len, true);
+bool fp_cache_has_content_room(const struct fp_cache *c, uint64_t size)
+{
+    return size <= c->content.file_max || c->content_bytes + size <= c->content.remote_room;
+}
+
+uint32_t fp_cache_content_max_refreshed(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
+{
+    struct fp_entry *e = fp_entry_find(c, path, len);
+
+    if (e == NULL || e->fd == -1 || !e->validity.remote || e->wanted
+        || !fp_cache_has_content_room(c, e->self.size) || !fp_meta_had_settled(&e->self, now_ms))
+        return content_max(c, e, true);
+    e->wanted = true;
+    return c->content.remote_max;
 }
 
 /* ---- contents ---- */

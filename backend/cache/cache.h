@@ -153,8 +153,12 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
  * kept one need not be read again unless the file has changed.  known: the walk will see whether it has. */
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
 
-/* The same for a refresh of a known file.  Nobody waits while a larger one is read, if its mount is remote. */
-uint32_t fp_cache_content_max_refreshed(const struct fp_cache *c, const char *path, size_t len);
+/* The same for a refresh of a known file, at now_ms.  Nobody waits while a larger one is read, if its mount is remote.
+ * That is wanted once of each descriptor: opening and reading a file that is never read in time would go on for ever. */
+uint32_t fp_cache_content_max_refreshed(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms);
+
+/* False: a content of that size is larger than a question brings, and all would take more than there is for such. */
+bool fp_cache_has_content_room(const struct fp_cache *c, uint64_t size);
 
 /* The results of a walk beside its answer. */
 struct fp_walk_meta {

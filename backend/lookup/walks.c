@@ -438,10 +438,10 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
 static uint32_t content_max(const struct fp_walk *w)
 {
     const struct fp_lookup *l = &w->task.lookup;
-    const struct fp_cache *cache = w->walks->deps.cache;
+    struct fp_cache *cache = w->walks->deps.cache;
 
     return w->task.has_known && TAILQ_EMPTY(&w->waiters)
-               ? fp_cache_content_max_refreshed(cache, l->path, l->path_len)
+               ? fp_cache_content_max_refreshed(cache, l->path, l->path_len, fp_now_ms())
                : fp_cache_content_max(cache, l->path, l->path_len, w->task.has_known);
 }
 
@@ -698,6 +698,19 @@ static void observe(const struct fp_walk *w, const struct fp_answer *a, const st
     fp_observe_walk(w->walks->observer, &seen);
 }
 
+/* Other refreshes may have taken the room for the content meanwhile: then the file stays with its descriptor. */
+static void leave_content(const struct fp_walk *w, struct fp_answer *a)
+{
+    const struct fp_meta *m = a->content ? fp_step_target(&a->steps[a->n_steps - 1]) : NULL;
+
+    if (m == NULL || !w->task.has_known || !fp_meta_equal(m, &w->task.known)
+        || fp_cache_has_content_room(w->walks->deps.cache, m->size))
+        return;
+    fp_close(&a->fd);
+    a->content = a->local = false;
+    a->unchanged = true;
+}
+
 static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
                       uint64_t began_ms)
 {
@@ -707,6 +720,8 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
     fp_coherence_catch_up(w->walks->deps.coherence);
     observe(w, a, result, began_ms);
     fp_mount_health_heard(w->walks->deps.health, w->mount, st, a, result, began_ms);
+    if (st == FP_OK)
+        leave_content(w, a);
     if (st == FP_OK)
         st = fp_publish_content(w->walks->deps.publisher, w->task.lookup.path, w->task.lookup.path_len, a);
     if (st == FP_BUSY)

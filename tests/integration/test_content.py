@@ -184,17 +184,17 @@ TOO_LARGE = {"large1048577": tree.content("large1048577", (1 << 20) + 1)}
 
 @pytest.fixture
 def remote(lab, base, slow_directory, settled):  # noqa: F811 (settled)
-    """remote(name, settings) -> (server, connection, the files' directory behind the mount)"""
+    """remote(name, files, settings) -> (server, connection, the files' directory behind the mount); once in a test"""
     connections = []
 
-    def make(name, mpm="event", **daemon_settings):
+    def make(name, files=LARGE | TOO_LARGE, mpm="event", **daemon_settings):
         source = base / f"{name}-source"
-        for file, content in {**LARGE, **TOO_LARGE}.items():
+        for file, content in files.items():
             tree.put(source / file, content)
         server = lab.under_test(name, slow_directory(source, 100), mpm=mpm, config=NOTE_CONFIG,
                                 daemon_settings={"ttl_ms": 600, **daemon_settings})
         connections.append(Connection(server.port))
-        return server, connections[0], source
+        return server, connections[-1], source
     yield make
     for connection in connections:
         connection.close()
@@ -213,10 +213,12 @@ def test_larger_files_on_a_remote_mount(remote, mpm):
     """In use when they are refreshed, they become content: no request waits for the reading."""
     server, connection, source = remote(f"remote-{mpm}", mpm=mpm)
     use(connection)
-    assert content_files(server.daemon) == 0
+    found = stats(server.daemon)
+    assert found["content_files"] == 0 or found["refreshed"] > 0
     wait_for(lambda: use(connection, LARGE | TOO_LARGE) or content_files(server.daemon) == len(LARGE), "the contents")
     # Served without a question to the file system.
-    until_good(lambda: (use(connection), connection.get("/large300000").headers["x-note"])[1], lambda note: note == "lease")
+    get_lease(connection, "/large300000")
+    use(connection)
     # Another machine's change, which nobody reports.
     changed = {file: content[::-1] for file, content in LARGE.items()}
     for file, content in changed.items():
@@ -232,17 +234,20 @@ def test_larger_files_on_a_remote_mount(remote, mpm):
 
 @pytest.mark.needs_flashpache
 def test_no_room_for_larger_files(remote):
-    """They take at most half of the room for contents; without any content there are none."""
-    server, connection, _ = remote("half", max_content_bytes=2 * 300_000 + 2 * 16_385)
-    most = stats(server.daemon)["walks"] + 12
+    """They take at most half of the room for contents: six of ten, and descriptors serve the others."""
+    size, room = 300_000, 4 << 20
+    files = {f"many{n}": tree.content(f"many{n}", size) for n in range(10)}
+    server, connection, _ = remote("half", files, max_content_bytes=room)
+    fit = room // 2 // size
+    wait_for(lambda: use(connection, files) or content_files(server.daemon) == fit, "as many as there is room for")
+    refreshed = stats(server.daemon)["refreshed"] + 2 * len(files)
 
-    def refreshed():
-        use(connection)
+    def goes_on():
+        use(connection, files)
         found = stats(server.daemon)
-        assert found["content_bytes"] <= 300_000 + 16_385
-        return found["walks"] > most
-    wait_for(refreshed, "refreshes")
-    assert content_files(server.daemon) > 0
+        assert (found["content_files"], found["contents_overwritten"]) == (fit, 0)
+        return found["refreshed"] > refreshed
+    wait_for(goes_on, "more refreshes")
 
 
 @pytest.mark.needs_flashpache

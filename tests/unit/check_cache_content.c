@@ -8,6 +8,7 @@
 
 #include "changes/coherence.h"
 #include "hash_kit.h"
+#include "common/clock.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/walk_result.h"
@@ -177,11 +178,13 @@ static void allow_remote(size_t room)
 
 static uint32_t wanted_at_refresh(const char *path)
 {
-    return fp_cache_content_max_refreshed(cache, path, strlen(path));
+    return fp_cache_content_max_refreshed(cache, path, strlen(path), fp_now_ms());
 }
 
-/* A walk that brings a descriptor. */
-static void walked_on_mount(const char *path, uint64_t size, bool remote)
+static int64_t changed_s; /* when the files of the next walks changed */
+
+/* A walk that brings a descriptor, or unchanged: finds the file as it was. */
+static void walked_there(const char *path, uint64_t size, bool remote, bool unchanged)
 {
     struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = TTL } };
     struct fp_walk_result result;
@@ -190,9 +193,18 @@ static void walked_on_mount(const char *path, uint64_t size, bool remote)
     fp_walk_result_init(&result);
     kit_answer(&answer, path, "ddf");
     answer.steps[2].self.size = size;
+    answer.steps[2].self.ctime.sec = changed_s;
+    if (unchanged)
+        fp_close(&answer.fd);
+    answer.unchanged = unchanged;
     validity[1] = validity[2] = validity[0];
     validity[2].remote = remote;
     fp_cache_insert(cache, path, strlen(path), 0, NULL, now, &meta, &answer);
+}
+
+static void walked_on_mount(const char *path, uint64_t size, bool remote)
+{
+    walked_there(path, size, remote, false);
 }
 
 /* Of a file on a remote mount, while there is room. */
@@ -204,12 +216,43 @@ START_TEST(larger_content_is_wanted_at_refresh)
     ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
     ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
     walked("/a/g", "ddf", 10, true);
+    walked_on_mount("/a/f", REMOTE_MAX - 10, true);
     ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
     ck_assert_uint_eq(wanted_at_refresh("/a/g"), 0);
     walked("/a/h", "ddf", 1, true);
+    walked_on_mount("/a/f", REMOTE_MAX - 10, true);
     ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
     walked("/a/f", "ddf1", REMOTE_MAX - 11, true);
     ck_assert_uint_eq(wanted_at_refresh("/a/f"), 0);
+}
+END_TEST
+
+/* Whatever became of it: a mount that is too slow for it would read it for ever. */
+START_TEST(larger_content_is_wanted_once_of_a_descriptor)
+{
+    allow_remote(REMOTE_MAX);
+    for (int turn = 0; turn < 2; turn++) {
+        walked_on_mount("/a/f", REMOTE_MAX, true);
+        ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
+        ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+        walked_there("/a/f", REMOTE_MAX, true, true);
+        assert_known("/a/f", false);
+        ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+    }
+}
+END_TEST
+
+/* Not yet: it would be read in vain. */
+START_TEST(larger_content_that_has_just_changed)
+{
+    allow_remote(REMOTE_MAX);
+    changed_s = time(NULL);
+    walked_on_mount("/a/f", 10, true);
+    ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+    changed_s -= 10;
+    walked_on_mount("/a/f", 10, true);
+    ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
+    changed_s = 0;
 }
 END_TEST
 
@@ -310,6 +353,18 @@ START_TEST(content_that_is_used)
 }
 END_TEST
 
+START_TEST(room_for_larger_content)
+{
+    allow_remote(REMOTE_MAX);
+    walked("/a/f", "ddf", 10, true);
+    ck_assert(fp_cache_has_content_room(cache, REMOTE_MAX - 10));
+    ck_assert(!fp_cache_has_content_room(cache, REMOTE_MAX - 9));
+    walked("/a/g", "ddf", REMOTE_MAX, true);
+    ck_assert(fp_cache_has_content_room(cache, FILE_MAX));
+    ck_assert(!fp_cache_has_content_room(cache, FILE_MAX + 1));
+}
+END_TEST
+
 /* Beyond the room of larger contents only small ones stay, however much they are used. */
 START_TEST(larger_content_gives_way)
 {
@@ -391,8 +446,11 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_that_moves);
     tcase_add_test(t, content_that_is_used);
     tcase_add_test(t, larger_content_is_wanted_at_refresh);
+    tcase_add_test(t, larger_content_is_wanted_once_of_a_descriptor);
+    tcase_add_test(t, larger_content_that_has_just_changed);
     tcase_add_test(t, larger_content_is_not_wanted_elsewhere);
     tcase_add_test(t, leases_end_once_when_a_content_comes);
+    tcase_add_test(t, room_for_larger_content);
     tcase_add_test(t, larger_content_gives_way);
     tcase_add_test(t, unchanged_content_stays);
     tcase_add_test(t, content_that_is_no_longer_allowed);
