@@ -61,9 +61,7 @@ static size_t derive_answers(const struct flashpached *d, const struct fp_conf *
 
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c)
 {
-    const size_t share = d->descriptors / CONNECTIONS_SHARE;
-
-    return c->max_connections < share ? c->max_connections : share;
+    return least(c->max_connections, d->descriptors / CONNECTIONS_SHARE);
 }
 
 void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *l)

@@ -49,7 +49,7 @@ struct fp_validity {
     uint32_t negative_ms; /* for absent names, if it is less; 0: as for others */
     uint32_t stale_ms;    /* so much longer if the file system does not answer */
     bool local;           /* no server answers for it, nor a process */
-    bool remote;          /* one has to, for each read: neither is so on overlay */
+    bool remote;          /* a server or a process may have to answer each read; on overlay neither is true */
     bool folds;           /* an event in a directory may be of any name in it */
     bool mounts_seen;     /* a client sees that something was mounted, or unmounted, as it sees changes */
     bool partial;         /* others make changes that are not reported: at most ttl_ms */

@@ -46,22 +46,26 @@ static const struct {
 
 #define TYPES (sizeof(types) / sizeof(types[0]))
 
+/* TYPES: there is none of that name. */
+static size_t find(const char *name)
+{
+    size_t i = 0;
+
+    while (i < TYPES && strcmp(types[i].name, name) != 0)
+        i++;
+    return i;
+}
+
 bool fp_type_reports_all(const char *name)
 {
-    for (size_t i = 0; i < TYPES; i++) {
-        if (types[i].reports_all && strcmp(types[i].name, name) == 0)
-            return true;
-    }
-    return false;
+    const size_t i = find(name);
+
+    return i < TYPES && types[i].reports_all;
 }
 
 bool fp_type_is_remote(const char *name)
 {
-    for (size_t i = 0; i < TYPES; i++) {
-        if (strcmp(types[i].name, name) == 0)
-            return false;
-    }
-    return true;
+    return find(name) == TYPES;
 }
 
 bool fp_type_may_be_mapped(uint32_t number)

@@ -12,7 +12,7 @@
 #include "common/packet.h"
 
 #define PIECE       65536 /* bytes of one read: before each, FUSE may ask for the file's metadata */
-#define PATIENCE_MS 500u  /* a mount without an answer for longer (mount_timeout_ms) would be out of service */
+#define PATIENCE_MS 500u  /* of reading: after mount_timeout_ms without an answer a mount is out of service */
 #define NAME        "flashpache-content"
 
 bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)

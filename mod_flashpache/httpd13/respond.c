@@ -197,12 +197,13 @@ static int send_file(request_rec *r, const struct body *b)
 int fp_respond(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
-    struct body *b = ap_pcalloc(r->pool, sizeof(*b));
+    struct body *b;
     int status;
 
     if (q == NULL || q->filename == NULL || !is_plain(r) || !has_file_of(r, q) || may_differ_from_rules(r, q))
         return DECLINED;
     look_again(r, q->lease);
+    b = ap_pcalloc(r->pool, sizeof(*b));
     if (!prepare(r, q->lease, b))
         return DECLINED;
     status = ap_discard_request_body(r);

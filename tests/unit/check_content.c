@@ -100,7 +100,7 @@ static void fill(uint8_t *bytes, size_t n)
 
 START_TEST(content_is_the_files)
 {
-    static const size_t sizes[] = { 1, 4096, 5000, 65536, 65537, LARGEST };
+    static const size_t sizes[] = { 1, 4096, 5000, 16384, 16385, 65536, 65537, LARGEST };
     static uint8_t bytes[LARGEST], got[LARGEST + 1];
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
