@@ -39,22 +39,22 @@ struct fp_dir_chain {
 };
 
 /*
- * A child without threads keeps only its open files, and the other paths that it uses most. All
- * children have the rest in shared memory. Copies of it in a thousand children would push the files
- * themselves out of memory.
+ * A child without threads keeps only open files, and what it is asked for all the time. All children have the rest in
+ * shared memory. Copies of it in a thousand children would push the files themselves out of memory. Nor would they
+ * lie in a processor's caches: to read the shared ones costs less.
  */
-#define HOT      64u  /* most leases on paths with two recent requests, without an open file */
-#define SEEN_NOW 256u /* most paths among which a second request counts */
+#define ALONE_MOST ((apr_size_t)64 * 1024) /* bytes of leases without an open file */
 
-/* Entries of a table of recent requests: the lower bits of a path's hash choose the entry, which
- * holds the upper ones. */
+/* Of recent requests for open files: the lower bits of a path's hash choose the entry, which holds the upper ones.
+ * NULL: threads share the leases, and each answer makes one. */
 #define SEEN 4096u
-/* SEEN entries for open files, SEEN_NOW for others; NULL: threads share the leases, and each answer
- * makes one. */
-static apr_uint16_t *seen, *seen_now;
+static apr_uint16_t *seen;
+
+/* The hashes of the last other paths, about as many as one page may be asked about. */
+#define LAST 8u
+static unsigned last_paths[LAST], n_last;
 
 static struct fp_table *leases, *chains;
-static struct fp_table *hot; /* leases without an open file; NULL where seen_now is NULL */
 static int most_leases;
 static unsigned most_descriptors;
 
@@ -68,9 +68,7 @@ void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
     fp_file_set_own_most(most_descriptors / OWN_PART);
     seen = alone ? apr_pcalloc(p, SEEN * sizeof(*seen)) : NULL;
-    seen_now = alone ? apr_pcalloc(p, SEEN_NOW * sizeof(*seen_now)) : NULL;
-    hot = alone ? fp_table_create(p, limit < (int)HOT ? limit : (int)HOT, bytes) : NULL;
-    leases = fp_table_create(p, limit, bytes);
+    leases = fp_table_create(p, limit, alone && bytes > ALONE_MOST ? ALONE_MOST : bytes);
     chains = fp_table_create(p, limit, SIZE_MAX);
 }
 
@@ -144,14 +142,7 @@ static void sweep(apr_uint32_t now)
     if (now - before < SWEEP_MS || apr_atomic_cas32(&last, now, before) != before)
         return;
     fp_table_drop_if(leases, is_expired, SWEEP_MOST);
-    if (hot != NULL)
-        fp_table_drop_if(hot, is_expired, SWEEP_MOST);
     fp_table_drop_if(chains, is_chain_expired, SWEEP_MOST);
-}
-
-static struct fp_table *table_of(const struct fp_lease *lease)
-{
-    return hot == NULL || (lease->file != NULL && fp_file_descriptor(lease->file) != -1) ? leases : hot;
 }
 
 /* Marks the step above as well: through its record other children find the answer (answer_table.h). */
@@ -172,8 +163,6 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     sweep((apr_uint32_t)now);
     key_len = fp_item_key(key, owner, path, len);
     lease = (struct fp_lease *)fp_table_get(leases, key, key_len);
-    if (lease == NULL && hot != NULL)
-        lease = (struct fp_lease *)fp_table_get(hot, key, key_len);
     if (lease == NULL)
         return NULL;
     /* No lease is used while the daemon's heartbeat is overdue. */
@@ -184,7 +173,7 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     /* An expired lease goes; a lease that is merely not current may be used again once the daemon
      * has caught up. */
     if (is_expired(&lease->item))
-        fp_table_drop(table_of(lease), &lease->item);
+        fp_table_drop(leases, &lease->item);
     fp_item_release(&lease->item);
     return NULL;
 }
@@ -305,7 +294,7 @@ static struct fp_dir_chain *chain_for(const void *owner, const char *path, const
 
 unsigned fp_lease_count(void)
 {
-    return fp_table_count(leases) + (hot != NULL ? fp_table_count(hot) : 0);
+    return fp_table_count(leases);
 }
 
 apr_time_t fp_lease_time(const struct fp_time *t)
@@ -374,8 +363,8 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
     apr_size_t head = aligned(sizeof(struct fp_lease)), above = kept ? 0 : own_steps_size(a);
-    struct fp_lease *lease =
-        malloc(head + above + aligned(fp_step_size(last, a->n_names)) + FP_ITEM_KEY_SIZE(len));
+    const apr_size_t size = head + above + aligned(fp_step_size(last, a->n_names)) + FP_ITEM_KEY_SIZE(len);
+    struct fp_lease *lease = malloc(size);
     char *at = (char *)lease + head;
 
     if (lease == NULL)
@@ -385,6 +374,8 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
         lease->above = pack_own_steps(&at, a);
     lease->last = pack(&at, last, a->n_names);
     fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), destroy);
+    if (seen != NULL && a->fd == -1)
+        lease->item.bytes = size;
     lease->view = view;
     lease->path = at + FP_ITEM_KEY_SIZE(0);
     lease->path_len = len;
@@ -395,24 +386,36 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
     return lease;
 }
 
-/* True for a path's second recent request. */
-static bool is_asked_again(apr_uint16_t *recent, unsigned n, const char *path, apr_size_t len)
+/* True for the second recent request for an open file. */
+static bool is_asked_again(unsigned hash)
 {
-    const unsigned hash = fp_keyed_hash(path, len);
     const apr_uint16_t mark = (apr_uint16_t)(hash >> 16 | 1);
 
-    if (recent[hash % n] == mark)
+    if (seen[hash % SEEN] == mark)
         return true;
-    recent[hash % n] = mark;
+    seen[hash % SEEN] = mark;
+    return false;
+}
+
+/* The same at once, for any other path. */
+static bool is_asked_at_once(unsigned hash)
+{
+    for (unsigned i = 0; i < LAST; i++) {
+        if (last_paths[i] == hash)
+            return true;
+    }
+    last_paths[n_last++ % LAST] = hash;
     return false;
 }
 
 static bool is_worth_keeping(const struct fp_answer *a, const char *path, apr_size_t len)
 {
+    unsigned hash;
+
     if (seen == NULL)
         return true;
-    return a->fd != -1 ? is_asked_again(seen, SEEN, path, len)
-                       : is_asked_again(seen_now, SEEN_NOW, path, len);
+    hash = fp_keyed_hash(path, len);
+    return a->fd != -1 ? is_asked_again(hash) : is_asked_at_once(hash);
 }
 
 static bool may_keep(const struct fp_answer *a, const struct fp_lease_view *view)
@@ -443,7 +446,7 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         apr_rfc822_date(lease->headers.last_modified, fp_lease_time(&m->mtime));
         apr_snprintf(lease->headers.length, sizeof(lease->headers.length), "%" APR_UINT64_T_FMT, m->size);
         if (fp_file_is_content(lease->file))
-            lease->item.bytes = (apr_size_t)m->size;
+            lease->item.bytes += (apr_size_t)m->size;
     }
     if (kept && a->n_steps > 1) {
         lease->chain = chain_for(owner, path, a, view);
@@ -454,6 +457,6 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         lease->above = lease->chain->steps;
     }
     if (kept)
-        fp_table_put(table_of(lease), &lease->item);
+        fp_table_put(leases, &lease->item);
     return lease;
 }

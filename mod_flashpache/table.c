@@ -265,10 +265,14 @@ static bool evict_for(struct shard *s, const struct fp_item *item, struct fp_ite
 
 struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key_len)
 {
-    unsigned hash = fp_keyed_hash(key, key_len);
-    struct shard *s = shard_of(t, hash);
     struct fp_item *item;
+    struct shard *s;
+    unsigned hash;
 
+    if (fp_table_count(t) == 0)
+        return NULL;
+    hash = fp_keyed_hash(key, key_len);
+    s = shard_of(t, hash);
     pthread_mutex_lock(&s->mutex);
     item = find(s, key, key_len, hash);
     if (item != NULL) {
@@ -337,7 +341,7 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
 {
     unsigned looked = 0, done = 0;
 
-    if (atomic_flag_test_and_set(&t->sweeping))
+    if (fp_table_count(t) == 0 || atomic_flag_test_and_set(&t->sweeping))
         return;
     /* Once around, from the middle of one shard back to its middle. */
     for (; looked < most && done <= t->n_shards; looked += SWEEP_AT_ONCE) {

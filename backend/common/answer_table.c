@@ -450,17 +450,22 @@ static bool copy_bucket(const struct fp_answer_view *v, uint64_t hash, uint64_t 
     return true;
 }
 
+/* *led_r: a word of such a hash led to a record; without one no try is worth another. */
 static bool find_once(const struct fp_answer_view *v, const struct key *k, struct room *copy,
-                      struct fp_reader *body_r)
+                      struct fp_reader *body_r, bool *led_r)
 {
     uint64_t words[BUCKET];
 
+    *led_r = false;
     if (!copy_bucket(v, k->hash, words))
         return false;
     for (unsigned i = 0; i < BUCKET; i++) {
         const uint64_t at = place_of(words[i]);
 
-        if (words[i] != 0 && words[i] == word_for(k->hash, at) && copy_record(v, at, k, copy, body_r))
+        if (words[i] == 0 || words[i] != word_for(k->hash, at))
+            continue;
+        *led_r = true;
+        if (copy_record(v, at, k, copy, body_r))
             return true;
     }
     return false;
@@ -469,8 +474,10 @@ static bool find_once(const struct fp_answer_view *v, const struct key *k, struc
 static bool find_record(const struct fp_answer_view *v, const struct key *k, struct room *copy,
                         struct fp_reader *body_r)
 {
-    for (int i = 0; i < TRIES; i++) {
-        if (find_once(v, k, copy, body_r))
+    bool led = true;
+
+    for (int i = 0; i < TRIES && led; i++) {
+        if (find_once(v, k, copy, body_r, &led))
             return true;
     }
     return false;
