@@ -147,6 +147,40 @@ START_TEST(other_paths_and_names_are_not_found)
 }
 END_TEST
 
+/* Calls that read, of this process. */
+static unsigned long reads(void)
+{
+    FILE *f = fopen("/proc/self/io", "re");
+    unsigned long n = 0;
+    char line[64];
+
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof(line), f) != NULL) {
+        if (sscanf(line, "syscr: %lu", &n) == 1)
+            break;
+    }
+    fclose(f);
+    return n;
+}
+
+/* A bucket and a record for each of directory and file. */
+START_TEST(a_search_reads_no_more_than_it_needs)
+{
+    unsigned long before, own;
+
+    build("ddf+hsn");
+    publish("/a/a");
+    before = reads();
+    own = reads() - before;
+    before = reads();
+    ck_assert(find("/a/a", &names));
+    ck_assert_uint_eq(reads() - before - own, map ? 0 : 4);
+    before = reads();
+    ck_assert(!find("/a/b", &names));
+    ck_assert_uint_eq(reads() - before - own, map ? 0 : 1);
+}
+END_TEST
+
 /* The daemon keeps a limited number of lists: the answer then has no access files. */
 START_TEST(names_may_be_unknown)
 {
@@ -540,6 +574,7 @@ static void add_cases(Suite *s, void (*begin)(void))
     tcase_add_loop_test(t, each_shape_is_found, 0, SHAPES);
     tcase_add_test(t, a_walk_may_end_before_the_path);
     tcase_add_test(t, other_paths_and_names_are_not_found);
+    tcase_add_test(t, a_search_reads_no_more_than_it_needs);
     tcase_add_test(t, names_may_be_unknown);
     tcase_add_test(t, only_what_is_leasable_is_published);
     tcase_add_test(t, the_same_again_costs_nothing);
