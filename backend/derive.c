@@ -23,15 +23,19 @@
 #define OPEN_DIRS_SHARE   4
 #define CONNECTIONS_SHARE 4
 
-/* Memory for entries, contents and answers: shares of the memory that there is, between these bounds.  In a small
- * container the files themselves lack the memory that the cache takes.  Contents take the place of their files' pages,
- * which nobody uses while there is a content: one that has to be read again is read from the disk. */
+/* Memory for entries with their watches, contents and answers: shares of the memory that there is, between
+ * these bounds.  In a small container the files themselves lack the memory that the cache takes.  Contents
+ * take the place of their files' pages, which nobody uses while there is a content: one that has to be read
+ * again is read from the disk. */
 #define ENTRIES_SHARE  16
 #define CONTENTS_SHARE 16
 #define ANSWERS_SHARE  64
-#define MIB           ((size_t)1 << 20)
-static const size_t least_bytes = 4 * MIB, most_for_entries = 256 * MIB, most_for_contents = 256 * MIB,
-                    most_for_answers = 64 * MIB;
+#define MIB            ((size_t)1 << 20)
+struct bounds {
+    size_t least, most;
+};
+static const struct bounds for_entries = { 4 * MIB, 512 * MIB }, for_contents = { 4 * MIB, 256 * MIB },
+                           for_answers = { 1 * MIB, 64 * MIB };
 
 /* There are larger contents, of files on remote mounts, while all take at most one in so many bytes of their
  * room.  Beyond that small ones would be read again and again. */
@@ -42,21 +46,21 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static size_t derive_bytes(size_t set, size_t share, size_t most)
+static size_t derive_bytes(size_t set, size_t share, const struct bounds *b)
 {
     if (set != FP_CONF_BY_MEMORY)
         return set;
-    return share > most ? most : share < least_bytes ? least_bytes : share;
+    return share > b->most ? b->most : share < b->least ? b->least : share;
 }
 
 static size_t derive_contents(const struct flashpached *d, const struct fp_conf *c)
 {
-    return derive_bytes(c->max_content_bytes, d->memory / CONTENTS_SHARE, most_for_contents);
+    return derive_bytes(c->max_content_bytes, d->memory / CONTENTS_SHARE, &for_contents);
 }
 
 static size_t derive_answers(const struct flashpached *d, const struct fp_conf *c)
 {
-    return derive_bytes(c->max_answer_bytes, d->memory / ANSWERS_SHARE, most_for_answers);
+    return derive_bytes(c->max_answer_bytes, d->memory / ANSWERS_SHARE, &for_answers);
 }
 
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c)
@@ -90,14 +94,14 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
     l->files -= l->files / OPEN_DIRS_SHARE;
     l->directories = c->max_entries;
     l->negatives = c->max_negative;
-    if (c->max_bytes == FP_CONF_BY_MEMORY && d->memory / ENTRIES_SHARE < most_for_entries)
+    if (c->max_bytes == FP_CONF_BY_MEMORY && d->memory / ENTRIES_SHARE < for_entries.most)
         fp_log(
             FP_LOG_INFO, 7,
             "there are %zu MiB of memory: at most %zu for entries, %zu for contents and %zu for answers; "
             "max_bytes, max_content_bytes and max_answer_bytes set other sizes",
-            d->memory / MIB, derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, most_for_entries) / MIB,
+            d->memory / MIB, derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, &for_entries) / MIB,
             derive_contents(d, c) / MIB, derive_answers(d, c) / MIB);
-    l->bytes = derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, most_for_entries);
+    l->bytes = derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, &for_entries);
     l->ttl_ms = c->ttl_ms;
     l->watched_ttl_ms = c->watched_ttl_ms;
 }

@@ -9,10 +9,15 @@
 #include "cache/index.h"
 #include "common/keyed_hash.h"
 #include "common/memory.h"
+#include "common/watch_by.h"
 
 /* For each of so many hashes of key and name, the time it last changed: 64 KB.  Names that share
  * a hash are taken for each other. */
 #define RECENT 8192
+
+/* What the kernel keeps for a watch by inotify: the mark, and inode and name of what is watched. On ext4 these are 1,128
+ * and 192 bytes, which the kernel cannot reclaim until the watch ends. */
+#define INOTIFY_BYTES 1500u
 
 /* Stands for more than one name; no file has it. */
 #define ANY_NAME "/"
@@ -332,9 +337,14 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
 {
     size_t n = 0;
 
-    for (; dependencies != NULL; dependencies = dependencies->next)
-        n += sizeof(*dependencies)
-             + (dependencies->name != NULL ? sizeof(struct name) : sizeof(struct watch_object));
+    for (; dependencies != NULL; dependencies = dependencies->next) {
+        n += sizeof(*dependencies);
+        if (dependencies->name != NULL)
+            n += sizeof(struct name);
+        else
+            n += sizeof(struct watch_object)
+                 + (dependencies->object->key.bytes[0] == FP_BY_INOTIFY ? INOTIFY_BYTES : 0);
+    }
     return n;
 }
 

@@ -41,7 +41,7 @@ void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **depe
 /* The key; NULL once its watch has ended. */
 const struct fp_watch_key *fp_dependency_key(const struct fp_dependency *s);
 
-/* About how much memory a list of dependencies takes. */
+/* About how much memory a list of dependencies takes, with what the kernel keeps for their watches. */
 size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies);
 
 typedef void fp_dependencies_each(void *ctx, void *owner);

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "cache/dependency.h"
 
+#include "common/watch_by.h"
 #include "hash_kit.h"
 #include "unit.h"
 
@@ -217,6 +218,25 @@ START_TEST(one_owner_of_several)
     }
     drop(&o);
     ck_assert_uint_eq(forgotten.n, 4);
+}
+END_TEST
+
+/* The kernel keeps an inode in memory for a watch by inotify, and for none by fanotify. */
+START_TEST(what_the_kernel_keeps_counts)
+{
+    struct owner by_inotify = { NULL }, by_fanotify = { NULL }, name = { NULL };
+    struct fp_watch_key k = key(2);
+
+    add(&by_inotify, 1, NULL);
+    add(&name, 1, "name");
+    k.bytes[0] = FP_BY_FANOTIFY;
+    ck_assert_ptr_nonnull(fp_dependencies_add(watched, &by_fanotify.dependencies, &by_fanotify, &k, NULL, 0));
+    ck_assert_uint_gt(fp_dependency_list_bytes(by_inotify.dependencies),
+                      fp_dependency_list_bytes(by_fanotify.dependencies) + 1024);
+    ck_assert_uint_lt(fp_dependency_list_bytes(name.dependencies), 1024);
+    drop(&by_inotify);
+    drop(&by_fanotify);
+    drop(&name);
 }
 END_TEST
 
@@ -597,6 +617,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, those_whom_it_concerns);
     tcase_add_test(t, several_owners_of_one);
     tcase_add_test(t, one_owner_of_several);
+    tcase_add_test(t, what_the_kernel_keeps_counts);
     tcase_add_test(t, keys_and_names_are_exact);
     tcase_add_test(t, names_that_are_too_long);
     tcase_add_test(t, stake_that_fails);

@@ -81,11 +81,12 @@ def by_memory():
     """Settings whose default is a share of the memory: the share, the least and the most MiB."""
     source = text("backend/derive.c")
 
-    def between(share, most):
-        return constant(source, share), constant(source, "least_bytes"), constant(source, most)
-    return {"max_bytes": between("ENTRIES_SHARE", "most_for_entries"),
-            "max_content_bytes": between("CONTENTS_SHARE", "most_for_contents"),
-            "max_answer_bytes": between("ANSWERS_SHARE", "most_for_answers")}
+    def between(share, bounds):
+        least, most = re.search(rf"\b{bounds} = {{ (\d+) \* MIB, (\d+) \* MIB }}", source).groups()
+        return constant(source, share), int(least), int(most)
+    return {"max_bytes": between("ENTRIES_SHARE", "for_entries"),
+            "max_content_bytes": between("CONTENTS_SHARE", "for_contents"),
+            "max_answer_bytes": between("ANSWERS_SHARE", "for_answers")}
 
 
 def numbers(struct):
