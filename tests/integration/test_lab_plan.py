@@ -5,6 +5,7 @@ import contextlib
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -268,6 +269,21 @@ def stop_after(one, count):
         taken.append(arguments)
         session(*arguments)
     return limited, taken
+
+
+def test_a_server_that_ended_is_no_result(tmp_path, monkeypatch):
+    """httpd goes on without its daemon: that would be another server's capacity."""
+    monkeypatch.setitem(runner.measure.STEPS, "capacity", lambda session, **_: {"requests_per_s": 1.0})
+    one = runner.Runner(Store(tmp_path), tmp_path, fixed(1))
+    with subprocess.Popen(["sleep", "60"]) as process:
+        session = SimpleNamespace(server=SimpleNamespace(check=lambda: servers.check_runs(process, "flashpached")))
+        one.measure(experiment(), session, FLASH, plan.step("capacity", 1), 0)
+        assert one.store.rounds("disk", FLASH, "capacity")
+        process.kill()
+        process.wait()
+        one.measure(experiment(), session, FLASH, plan.step("capacity", 1), 0)
+    assert [text for *_, text in one.store.failures()] == [
+        "flashpached ended while it was measured, by -9 (the kernel's log says whether memory was short)"]
 
 
 def test_rounds_are_as_many_as_the_ratio_needs(lab):

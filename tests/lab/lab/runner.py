@@ -289,6 +289,7 @@ class Runner:
     def measure(self, experiment, session, key, step, number):
         try:
             found = measure.STEPS[step.call](session, **self.arguments(experiment, step))
+            session.server.check()
         except FAILURES as problem:
             found = {"failure": str(problem)}
         self.store.put((experiment.name, key, step.name, number), found | {"at": time.time()})

@@ -132,6 +132,12 @@ def spawn(command, log):
                                 stderr=out, start_new_session=True)
 
 
+def check_runs(process, name):
+    if process.poll() is not None:
+        raise ChildProcessError(f"{name} ended while it was measured, by {process.returncode} (the kernel's log says "
+                                "whether memory was short)")
+
+
 class StockApache:
     def __init__(self, place, key, **options):
         self.httpd = Apache(place, key, **options)
@@ -140,6 +146,10 @@ class StockApache:
     def start(self):
         self.httpd.start()
         return self
+
+    def check(self):
+        """Raises if the server was not whole to the end: then what was measured is another server's."""
+        check_runs(self.httpd.process, "httpd")
 
     def daemon_counters(self):
         return {}
@@ -186,6 +196,10 @@ class Flashpache(StockApache):
         self.daemon.start()
         return super().start()
 
+    def check(self):
+        super().check()
+        check_runs(self.daemon.process, "flashpached")
+
     def stop(self):
         super().stop()
         self.daemon.stop()
@@ -230,6 +244,9 @@ class Other:
             return
         procs.end(self.process)
         self.process = None
+
+    def check(self):
+        check_runs(self.process, self.key)
 
     def pids(self):
         return [self.process.pid, *procs.descendants(self.process.pid)]
