@@ -29,11 +29,10 @@ static bool copy(int from, int to, uint64_t size)
 
     do {
         size_t n = size - at < sizeof(buf) ? (size_t)(size - at) : sizeof(buf);
-        ssize_t got = pread(from, buf, n, (off_t)at);
 
-        if (got <= 0 || pwrite(to, buf, (size_t)got, (off_t)at) != got)
+        if (!fp_area_read(from, (size_t)at, buf, n) || pwrite(to, buf, n, (off_t)at) != (ssize_t)n)
             return false;
-        at += (uint64_t)got;
+        at += n;
     } while (at < size && fp_now_ms() - began_ms < PATIENCE_MS);
     return at == size;
 }
