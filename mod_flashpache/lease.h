@@ -50,7 +50,8 @@ struct fp_lease {
 
 /* Call it once in a child. limit: the most leases; bytes: the most that their copied contents take. Leases hold at most
  * a quarter of the process's descriptors; an answer that needs one more is not kept. alone: the child has no threads.
- * Then it leases a path on its second recent request, and one without an open file only if that comes at once. */
+ * Then it leases a path on its second recent request, and one without an open file only if that comes at once; such
+ * leases take at most 64 KiB with their contents, or bytes where that is less. */
 void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone);
 
 /*
