@@ -9,7 +9,6 @@
 #include "cache/index.h"
 #include "common/keyed_hash.h"
 #include "common/memory.h"
-#include "common/watch_by.h"
 
 /* For each of so many hashes of key and name, the time it last changed: 64 KB.  Names that share
  * a hash are taken for each other. */
@@ -343,7 +342,7 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
             n += sizeof(struct name);
         else
             n += sizeof(struct watch_object)
-                 + (dependencies->object->key.bytes[0] == FP_BY_INOTIFY ? INOTIFY_BYTES : 0);
+                 + (fp_watch_key_is_inotify(&dependencies->object->key) ? INOTIFY_BYTES : 0);
     }
     return n;
 }

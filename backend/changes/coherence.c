@@ -75,7 +75,7 @@ static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, 
     enum fp_left_out what;
     int wd;
 
-    if (f->noise == NULL || key->bytes[0] != FP_BY_INOTIFY)
+    if (f->noise == NULL || !fp_watch_key_is_inotify(key))
         return;
     memcpy(&wd, key->bytes + 1, sizeof(wd));
     what = fp_noise_count(f->noise, wd, replaced, fp_now_ms());

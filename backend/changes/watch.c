@@ -99,7 +99,7 @@ fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, 
 
 void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key)
 {
-    if (key->len > 0 && key->bytes[0] == FP_BY_INOTIFY)
+    if (fp_watch_key_is_inotify(key))
         fp_inotify_forget(w->inotify, key);
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "common/watch_by.h"
+
 enum {
     UNREPORTED = 1,
     REFUSED = 2,
@@ -64,12 +66,9 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
     return true;
 }
 
-#define INOTIFY 1 /* a key's first byte, enum fp_watch_by */
-
-/* True for keys of fanotify, which name the object themselves. */
-static bool has_object(const struct fp_watch_key *k)
+bool fp_watch_key_is_inotify(const struct fp_watch_key *key)
 {
-    return k->len > 0 && k->bytes[0] == INOTIFY;
+    return key->len > 0 && key->bytes[0] == FP_BY_INOTIFY;
 }
 
 static uint8_t flags_of(const struct fp_step_watch *o)
@@ -83,7 +82,7 @@ static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
 {
     fp_put_u8(w, k->len);
     fp_put_bytes(w, k->bytes, k->len);
-    if (!has_object(k))
+    if (!fp_watch_key_is_inotify(k))
         return;
     fp_put_u64(w, k->dev);
     fp_put_u64(w, k->ino);
@@ -124,7 +123,7 @@ static void get_key(struct fp_reader *r, struct fp_watch_key *k)
     if (p != NULL)
         memcpy(k->bytes, p, k->len);
     k->dev = k->ino = 0;
-    if (p == NULL || !has_object(k))
+    if (p == NULL || !fp_watch_key_is_inotify(k))
         return;
     k->dev = fp_get_u64(r);
     k->ino = fp_get_u64(r);

@@ -31,6 +31,9 @@ struct fp_watch_key {
     uint64_t dev, ino; /* which object that is; 0: unknown.  No part of the key: events do not say it */
 };
 
+/* True for a key of inotify, which does not name the object itself, as one of fanotify does. */
+bool fp_watch_key_is_inotify(const struct fp_watch_key *key);
+
 /* The watch and the mount at the end of a step. */
 struct fp_step_watch {
     uint32_t mount;  /* as in statx(2); 0: there is nothing, or unknown */
