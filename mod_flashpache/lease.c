@@ -19,7 +19,8 @@
 #include "file.h"
 
 #define SWEEP_MS          1000u
-#define SWEEP_MOST        10000u
+#define SWEEP_PARTS       8u /* each sweep looks at one in so many, and so a round takes eight seconds at most */
+#define SWEEP_LEAST       2u
 #define DESCRIPTORS_SHARE 4 /* leases may have one in so many descriptors of the process */
 #define OWN_PART          2 /* and responses half as many beside these */
 
@@ -134,6 +135,13 @@ static bool is_chain_expired(const struct fp_item *item)
     return fp_lease_view_is_superseded(chain->view) || !is_chain_valid(chain, fp_now_ms());
 }
 
+/* A look at a lease that was not used lately finds nothing of it in the processor's caches. A thousand children that
+ * each look at all of theirs would spend more on that than on their requests. */
+static unsigned part_of(const struct fp_table *t)
+{
+    return fp_table_count(t) / SWEEP_PARTS + SWEEP_LEAST;
+}
+
 static void sweep(apr_uint32_t now)
 {
     static apr_uint32_t last;
@@ -141,8 +149,8 @@ static void sweep(apr_uint32_t now)
 
     if (now - before < SWEEP_MS || apr_atomic_cas32(&last, now, before) != before)
         return;
-    fp_table_drop_if(leases, is_expired, SWEEP_MOST);
-    fp_table_drop_if(chains, is_chain_expired, SWEEP_MOST);
+    fp_table_drop_if(leases, is_expired, part_of(leases));
+    fp_table_drop_if(chains, is_chain_expired, part_of(chains));
 }
 
 /* Marks the step above as well: through its record other children find the answer (answer_table.h). */

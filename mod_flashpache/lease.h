@@ -57,8 +57,8 @@ void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone);
 /*
  * The lease of owner on the path, retained for the caller; NULL if there is no valid one. owner is
  * a server's settings, as they decide the question. fresh: only a lease of which this machine's
- * changes are all reported. Once a second this drops expired leases and closes their files, of very
- * many leases a part each time.
+ * changes are all reported. Once a second this looks at a part of the leases, drops expired ones and closes their
+ * files: within eight seconds at all of them.
  */
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh);
 

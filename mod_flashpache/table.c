@@ -317,24 +317,23 @@ unsigned fp_table_count(const struct fp_table *t)
     return atomic_load_explicit(&t->total, memory_order_relaxed);
 }
 
-/* Checks the next few items of a sweep; false: none are left. */
-static bool sweep_some(struct shard *s, bool (*expired)(const struct fp_item *item))
+/* Checks the next items of a sweep, n at most. Returns how many; 0: none are left. */
+static unsigned sweep_some(struct shard *s, unsigned n, bool (*expired)(const struct fp_item *item))
 {
     struct fp_item *dropped = NULL;
-    bool more;
+    unsigned looked = 0;
 
     pthread_mutex_lock(&s->mutex);
-    for (unsigned i = 0; s->sweep != NULL && i < SWEEP_AT_ONCE; i++) {
+    for (; s->sweep != NULL && looked < n; looked++) {
         struct fp_item *item = s->sweep;
 
         s->sweep = item->younger;
         if (expired(item))
             drop(s, item, &dropped);
     }
-    more = s->sweep != NULL;
     pthread_mutex_unlock(&s->mutex);
     release_all(dropped);
-    return more;
+    return looked;
 }
 
 void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *item), unsigned most)
@@ -344,10 +343,13 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
     if (fp_table_count(t) == 0 || atomic_flag_test_and_set(&t->sweeping))
         return;
     /* Once around, from the middle of one shard back to its middle. */
-    for (; looked < most && done <= t->n_shards; looked += SWEEP_AT_ONCE) {
+    while (looked < most && done <= t->n_shards) {
+        const unsigned left = most - looked;
+        const unsigned n = sweep_some(&t->shards[t->swept], left < SWEEP_AT_ONCE ? left : SWEEP_AT_ONCE, expired);
         struct shard *s;
 
-        if (sweep_some(&t->shards[t->swept], expired))
+        looked += n;
+        if (n > 0)
             continue;
         t->swept = (t->swept + 1) % t->n_shards;
         s = &t->shards[t->swept];
