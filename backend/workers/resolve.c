@@ -163,7 +163,8 @@ static void read_ahead(int fd, size_t bytes, uint64_t size)
 /*
  * Opens the file that path_fd stands for by the kernel's own name for it: so it is the inode that was
  * looked at.  FP_OK also where the file may not be read (*fd_r is -1).
- * If another process has a lease on the file (EAGAIN), httpd has to wait for it.
+ * If another process has a lease on the file (EAGAIN), httpd has to wait for it.  ENOENT is about /proc, or about a file
+ * that has gone since it was looked at: it says nothing of the name.
  */
 static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
 {
@@ -173,7 +174,7 @@ static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
     *fd_r = fp_call_openat(AT_FDCWD, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (*fd_r == -1 && (errno == EACCES || errno == EPERM))
         return FP_OK;
-    if (*fd_r == -1 && errno == EAGAIN)
+    if (*fd_r == -1 && (errno == EAGAIN || errno == ENOENT || errno == ENOTDIR))
         return FP_FAILED;
     if (*fd_r == -1)
         return fp_why_not_opened();
