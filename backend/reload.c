@@ -46,16 +46,16 @@ static void reopen_log(const struct flashpached *d, const struct fp_conf *c)
         fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
 }
 
-/* Clients notice that the former lease table is retired, and connect again. */
-static void resize_tables(struct flashpached *d, const struct fp_tables_sizes *sizes)
+/* Clients notice that the former lease table is retired, and connect again. False: the tables have other sizes still. */
+static bool resize_tables(struct flashpached *d, const struct fp_tables_sizes *sizes)
 {
     struct fp_tables before = d->tables, after;
 
     if (fp_tables_are(&before, sizes))
-        return;
+        return true;
     if (!fp_tables_create(&after, sizes)) {
         fp_log(FP_LOG_ERROR, 8, "the tables that clients map keep their sizes: %m");
-        return;
+        return false;
     }
     fp_lease_table_retire(before.leases);
     d->tables = after;
@@ -65,6 +65,7 @@ static void resize_tables(struct flashpached *d, const struct fp_tables_sizes *s
     fp_dispatch_renew_tables(d->dispatch);
     fp_listener_renew_tables(d->listener);
     fp_tables_destroy(&before);
+    return true;
 }
 
 size_t fp_forget(void *ctx, const char *path, size_t len, bool tree)
@@ -117,8 +118,9 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     fp_derive_limits(d, c, &limits);
     fp_cache_set_limits(d->cache, &limits);
     sizes = fp_derive_tables(d, c, &limits);
-    resize_tables(d, &sizes);
-    fp_cache_set_content(d->cache, &content);
+    /* Files that the former tables cannot hold must not be read for them. */
+    if (resize_tables(d, &sizes))
+        fp_cache_set_content(d->cache, &content);
     fp_worker_pool_set(d->workers, &workers);
     fp_dispatch_set(d->dispatch, &dispatch);
     fp_slow_set(d->observer.slow, c->slow_log_ms);
