@@ -131,7 +131,7 @@ static void on_probed(void *ctx, fp_status st, struct fp_answer *a, const struct
     fp_mount_health_heard(p->health, p->mount, st, a, result, began_ms);
     /* An automount's own place, which a worker only looks at: it did not wait there. A path outside the roots is refused
      * without a look. */
-    if (st == FP_REFUSED && fp_path_is_within(p->path, strlen(p->path), p->health->deps.roots))
+    if (st == FP_REFUSED && fp_path_is_within(p->path, p->task.lookup.path_len, p->health->deps.roots))
         answered(p->health, p->mount);
     fp_breaker_probed(p->health->breaker, p->mount, fp_now_ms());
     end_probe(p);
