@@ -36,20 +36,24 @@ be_tried(apr_pool_t *p, server_rec *s, const char *const *command, int said)
     _exit(1);
 }
 
-/* Reads all messages from the pipe, as one line of text. */
+/* Reads all messages from the pipe: the first ones as one line of text. The verdict is the last one. */
 static const char *hear(apr_pool_t *p, int pipe, bool *good_r)
 {
-    char *text = apr_palloc(p, MOST_SAID + 1);
+    char *text = apr_palloc(p, MOST_SAID + 1), end[sizeof(VERDICT) - 1] = "", byte;
     size_t len = 0;
     ssize_t n;
 
     do {
-        n = read(pipe, text + len, MOST_SAID - len);
-        if (n > 0)
-            len += (size_t)n;
-    } while ((n > 0 && len < MOST_SAID) || (n == -1 && errno == EINTR));
+        n = read(pipe, &byte, 1);
+        if (n != 1)
+            continue;
+        if (len < MOST_SAID)
+            text[len++] = byte;
+        memmove(end, end + 1, sizeof(end) - 1);
+        end[sizeof(end) - 1] = byte;
+    } while (n > 0 || (n == -1 && errno == EINTR));
     text[len] = '\0';
-    *good_r = strstr(text, VERDICT) != NULL;
+    *good_r = memcmp(end, VERDICT, sizeof(end)) == 0;
     while (len > 0 && text[len - 1] == '\n')
         text[--len] = '\0';
     for (char *c = text; *c != '\0'; c++) {

@@ -250,6 +250,12 @@ def test_daemon_that_would_not_start_is_found_by_a_check(make, base, wrong):
     assert not socket_of(server).parent.exists()
 
 
+def test_a_good_configuration_may_warn_at_length(make, base):
+    script = tree.put(base / "warns", "#!/bin/sh\nseq 2000 >&2\necho 'flashpached: configuration x is good'\n", 0o755)
+    done = make(f"FlashpacheDaemonProgram {script}\n").check()
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("unused", ("FlashpacheEngine Off\n", "FlashpacheDaemon external\n", "ChrootDir /\n"))
 def test_daemon_that_is_not_wanted_is_not_checked(make, base, unused):
     assert make(no_program(base)[0] + unused).check().returncode == 0
