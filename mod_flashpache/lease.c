@@ -435,7 +435,7 @@ static bool may_keep(const struct fp_answer *a, const struct fp_lease_view *view
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
                                  struct fp_lease_view *view)
 {
-    const bool kept = may_keep(a, view) && is_worth_keeping(a, path, len);
+    const bool kept = may_keep(a, view) && is_worth_keeping(a, path, len), has_file = a->content || a->fd != -1;
     struct fp_lease *lease = create(owner, path, len, a, view, kept);
 
     if (lease == NULL) {
@@ -444,7 +444,7 @@ struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t
         return NULL;
     }
     lease->file = file_of(a, view);
-    if (lease->file == NULL && a->content) {
+    if (lease->file == NULL && has_file) {
         fp_item_release(&lease->item);
         return NULL;
     }
