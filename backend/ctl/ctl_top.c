@@ -40,6 +40,12 @@ struct lengths {
     unsigned hot, slow, mounts;
 };
 
+/* A daemon that was started again counts from 0. */
+static double growth(uint64_t now, uint64_t before)
+{
+    return (double)(now < before ? now : now - before);
+}
+
 /* Per second since the last screen; 0 on the first one. */
 static double rate(const struct view *now, const struct view *before, const char *name)
 {
@@ -47,8 +53,7 @@ static double rate(const struct view *now, const struct view *before, const char
 
     if (before->reports.stats == NULL || ms == 0)
         return 0.;
-    return 1e3 * (double)(ctl_value(now->reports.stats, name) - ctl_value(before->reports.stats, name))
-           / (double)ms;
+    return 1e3 * growth(ctl_value(now->reports.stats, name), ctl_value(before->reports.stats, name)) / (double)ms;
 }
 
 static void print_rates(FILE *to, const struct view *now, const struct view *before)
@@ -92,7 +97,7 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
               && strstr(mount, " out-of-service") != NULL;
         fprintf(to, "%10.0f %9s %9s  %s%s\n",
                 before->reports.stats != NULL && ms > 0
-                    ? 1e3 * (double)(l.count - ctl_value(before->reports.latency, l.point)) / (double)ms
+                    ? 1e3 * growth(l.count, ctl_value(before->reports.latency, l.point)) / (double)ms
                     : 0.,
                 ctl_time_text(l.sum_us / l.count, mean, sizeof(mean)),
                 ctl_time_text(ctl_percentile_us(&l, 99), late, sizeof(late)), l.point,
