@@ -54,6 +54,7 @@ struct object {
 
 static int find_object(struct dl_phdr_info *info, size_t size, void *data)
 {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     struct object *o = data;
     struct object found = { .inside = o->inside, .base = info->dlpi_addr };
     bool here = false;
@@ -66,9 +67,10 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *data)
         here = here || (h->p_type == PT_LOAD && o->inside - begin < h->p_memsz);
         if (h->p_type == PT_DYNAMIC)
             found.dynamic = (const ElfW(Dyn) *)begin;
+        /* The dynamic linker protects whole pages: the last part of one has data that are written. */
         if (h->p_type == PT_GNU_RELRO) {
-            found.relro_begin = begin;
-            found.relro_end = begin + h->p_memsz;
+            found.relro_begin = begin - begin % page;
+            found.relro_end = begin + h->p_memsz - (begin + h->p_memsz) % page;
         }
     }
     if (here)
