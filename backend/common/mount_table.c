@@ -97,6 +97,8 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     type = strsep(&next, " ");
     strsep(&next, " "); /* the source */
     options = strsep(&next, " ");
+    if (options == NULL)
+        options = "";
     if (type == NULL || type[0] == '\0' || fields[POINT][0] != '/')
         return false;
     if (!take_u32(&fields[ID], '\0', &row->mount.id) || !take_u32(&fields[PARENT], '\0', &parent_id)
@@ -108,7 +110,7 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     row->mount.point = fields[POINT];
     row->mount.root = fields[ROOT];
     row->mount.type = type;
-    row->mount.folds = folds_names(type, options != NULL ? options : "");
+    row->mount.folds = folds_names(type, options);
     row->mount.automount = strcmp(type, "autofs") == 0;
     row->mount.names_are_mounted = row->mount.automount && has_option(options, "indirect");
     row->mount.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
