@@ -253,8 +253,6 @@ static const char *origin_of(apr_pool_t *p, const char *configuration, const cha
     return text;
 }
 
-/* A signal for the daemon would run httpd's handlers. */
-
 /* httpd's handlers would take a signal meant for us as one for httpd. */
 static void reset_signals(void)
 {

@@ -25,7 +25,7 @@ enum mappable { NOT_LOOKED, MAPPABLE, NOT_MAPPABLE };
 
 struct fp_file {
     atomic_uint references;
-    int fd; /* -1: the file is mapped as a whole, and never read */
+    int fd; /* -1: a content */
     bool local;
     bool is_content;                      /* the mapping is a copy, and there is no fd */
     atomic_int mappable;                  /* enum mappable */

@@ -68,7 +68,7 @@ bool fp_dispatch_list_some(struct fp_dispatch *d, struct fp_cache_cursor *at, st
 /* To be called after the workers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 
-/* Answers the connection's question, at once or later, unless fp_walks_leave() comes first. */
+/* Answers the connection's question, at once or later, unless fp_question_leave() (questions.h) comes first. */
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l);
 
