@@ -168,7 +168,7 @@ static void no_answer_outlives_its_question(struct fp_entry *e)
 static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
                              bool same_inode)
 {
-    struct fp_dependency *old = e->dependencies;
+    struct fp_dependency *old = e->dependencies, *former = e->own;
     const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
     const struct fp_watch_key *had = fp_entry_own_key(e);
@@ -187,9 +187,12 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     e->dead_watch =
         own == NULL ? was_dead : !goes_on && fp_dependencies_ended(c->dependencies, own, seen->now_ms);
     e->validity.left_out = e->validity.left_out || e->dead_watch;
-    /* The old dependencies go after the new ones are there: an object of both stays watched. */
+    /* The old dependencies go after the new ones are there: an object of both stays watched.  An entry keeps its place
+     * among the dependents of its own object, whoever else has links to that. */
     e->dependencies = e->own = NULL;
-    if (own != NULL)
+    if (had != NULL && own != NULL && same_key(had, own))
+        fp_dependencies_move(&old, e->own = former, &e->dependencies);
+    else if (own != NULL)
         e->own = fp_dependencies_add(c->dependencies, &e->dependencies, e, own, NULL, 0);
     if (own != NULL && e->own == NULL)
         no_answer_outlives_its_question(e);

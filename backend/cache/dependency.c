@@ -317,6 +317,15 @@ static void drop(struct fp_dependencies *w, struct fp_dependency *s)
     free(s);
 }
 
+void fp_dependencies_move(struct fp_dependency **from, struct fp_dependency *s, struct fp_dependency **to)
+{
+    while (*from != s)
+        from = &(*from)->next;
+    *from = s->next;
+    s->next = *to;
+    *to = s;
+}
+
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies)
 {
     while (*dependencies != NULL) {

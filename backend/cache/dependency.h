@@ -35,6 +35,8 @@ void fp_dependencies_destroy(struct fp_dependencies **w);
 struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
                                           void *owner, const struct fp_watch_key *key, const char *name,
                                           size_t len);
+/* Moves one of *from to *to, which are the same owner's. */
+void fp_dependencies_move(struct fp_dependency **from, struct fp_dependency *s, struct fp_dependency **to);
 /* Drops all of them and leaves NULL. */
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies);
 
