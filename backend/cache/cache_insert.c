@@ -173,11 +173,12 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
     const struct fp_watch_key *had = fp_entry_own_key(e);
     const bool was_dead = same_inode && e->dead_watch;
-    const bool goes_on = had != NULL && own != NULL && same_key(had, own) && !e->dead_watch;
+    const bool same_watch = had != NULL && same_key(had, own);
+    const bool goes_on = same_watch && !e->dead_watch;
 
     /* The entries below were seen while another watch was on it, which reported changes
      * that this one does not know. */
-    if (had != NULL && !same_key(had, own)) {
+    if (had != NULL && !same_watch) {
         e->generation = ++c->last_generation;
         fp_entry_end_leases(c, e);
     }
@@ -190,10 +191,12 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     /* The old dependencies go after the new ones are there: an object of both stays watched.  An entry keeps its place
      * among the dependents of its own object, whoever else has links to that. */
     e->dependencies = e->own = NULL;
-    if (had != NULL && own != NULL && same_key(had, own))
-        fp_dependencies_move(&old, e->own = former, &e->dependencies);
-    else if (own != NULL)
+    if (same_watch) {
+        e->own = former;
+        fp_dependencies_move(&old, former, &e->dependencies);
+    } else if (own != NULL) {
         e->own = fp_dependencies_add(c->dependencies, &e->dependencies, e, own, NULL, 0);
+    }
     if (own != NULL && e->own == NULL)
         no_answer_outlives_its_question(e);
     for (unsigned i = 0; t != NULL && i < t->n_traversed; i++) {
