@@ -435,7 +435,8 @@ static bool may_keep(const struct fp_answer *a, const struct fp_lease_view *view
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
                                  struct fp_lease_view *view)
 {
-    const bool kept = may_keep(a, view) && is_worth_keeping(a, path, len), has_file = a->content || a->fd != -1;
+    const bool kept = may_keep(a, view) && is_worth_keeping(a, path, len);
+    const bool has_file = a->content || a->fd != -1;
     struct fp_lease *lease = create(owner, path, len, a, view, kept);
 
     if (lease == NULL) {

@@ -344,8 +344,8 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
         return;
     /* Once around, from the middle of one shard back to its middle. */
     while (looked < most && done <= t->n_shards) {
-        const unsigned left = most - looked;
-        const unsigned n = sweep_some(&t->shards[t->swept], left < SWEEP_AT_ONCE ? left : SWEEP_AT_ONCE, expired);
+        const unsigned left = most - looked, n_most = left < SWEEP_AT_ONCE ? left : SWEEP_AT_ONCE;
+        const unsigned n = sweep_some(&t->shards[t->swept], n_most, expired);
         struct shard *s;
 
         looked += n;

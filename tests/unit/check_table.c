@@ -350,6 +350,19 @@ START_TEST(swept)
 }
 END_TEST
 
+/* A sweep looks at no more than it may, and the next one goes on behind it: through all shards, however small the part. */
+START_TEST(sweeps_of_a_part_go_round)
+{
+    table = fp_table_create(pool, 8000, SIZE_MAX);
+    for (int i = 0; i < 2000; i++)
+        put_numbered("", i)->is_over = true;
+    for (unsigned left = 2000; left > 0; left -= 10) {
+        fp_table_drop_if(table, is_over, 10);
+        ck_assert_uint_eq(alive, left - 10);
+    }
+}
+END_TEST
+
 START_TEST(sweep_of_all_and_of_nothing)
 {
     table = fp_table_create(pool, 1000, SIZE_MAX);
@@ -535,6 +548,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, items_without_bytes_stay);
     tcase_add_test(t, what_is_used_outlives_a_scan);
     tcase_add_test(t, swept);
+    tcase_add_test(t, sweeps_of_a_part_go_round);
     tcase_add_test(t, sweep_of_all_and_of_nothing);
     tcase_add_test(t, eviction_after_its_next_was_dropped);
     t = unit_add_case(s, "shards", setup_shards, teardown, 60);
