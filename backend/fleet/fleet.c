@@ -68,7 +68,8 @@ struct fp_fleet {
     unsigned failed;                   /* connections lost before a read was good */
     bool unread;                       /* connected, and no read was good yet */
     uint64_t second_ms, everything_ms; /* start of the counted second; the last time */
-    unsigned paths, trees;             /* obeyed in this second */
+    unsigned paths, trees;             /* of the messages of this second */
+    uint64_t taken;                    /* messages read that are still to be obeyed */
     bool logged;                       /* that the connection is lost */
     struct fp_fleet_counts counts;
 };
@@ -105,6 +106,12 @@ static void drop_orders(struct fp_fleet *f)
     }
 }
 
+static void count_obeyed(struct fp_fleet *f, uint64_t n)
+{
+    f->taken -= n;
+    f->counts.obeyed += n;
+}
+
 static void forget_everything(struct fp_fleet *f)
 {
     drop_orders(f);
@@ -112,6 +119,7 @@ static void forget_everything(struct fp_fleet *f)
     f->everything_ms = fp_now_ms();
     for (const char *const *root = f->settings->roots; *root != NULL; root++)
         f->forget(f->ctx, *root, strlen(*root), true);
+    count_obeyed(f, f->taken);
 }
 
 static void on_everything(struct ev_loop *loop, ev_timer *timer, int events)
@@ -172,6 +180,7 @@ static bool obey_next(struct fp_fleet *f)
         return false;
     STAILQ_REMOVE_HEAD(&f->orders, link);
     f->forget(f->ctx, o->path, o->len, o->tree);
+    count_obeyed(f, 1);
     free(o);
     return true;
 }
@@ -199,7 +208,7 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
         drop(f, id, "its path is not in the fleet's roots");
         return;
     }
-    f->counts.obeyed++;
+    f->taken++;
     if (m.op == FP_FLEET_ALL || !may_forget(f, m.op == FP_FLEET_TREE))
         forget_everything_soon(f);
     else

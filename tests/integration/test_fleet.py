@@ -21,6 +21,7 @@ NO_LEASES = "FlashpacheLeases 0\n"
 STREAM = "flashpache:test"
 FLOOD = 5000
 QUEUE = 1024                # messages that wait for Redis
+READ = 128                  # messages of one read of the stream
 BESIDE = ".beside"
 
 
@@ -418,6 +419,19 @@ def test_flood(fleet, redis, stats, until, docroot):
     while stats(one)["obeyed"] < obeyed + FLOOD:
         assert one.ask("/shared/one.txt")[0] == (docroot / "shared/one.txt").read_bytes()
     until(one, "connected", 1)
+
+
+def test_message_counts_once_its_entries_are_forgotten(fleet, redis, stats, docroot):
+    last = fleet[-1]
+    messages = [f"/nothing/{i}" for i in range(READ - 1)] + ["/one.txt"]
+    script = (f"for _, path in ipairs(ARGV) do redis.call('XADD', KEYS[1], '*', 'fp1', "
+              f"'{SENDER} path {docroot}/shared' .. path) end")
+    for _ in range(10):
+        last.warm("/shared/one.txt")
+        obeyed = stats(last)["obeyed"]
+        redis.cli("EVAL", script, 1, STREAM, *messages)
+        wait_for(lambda: stats(last)["obeyed"] == obeyed + READ, "all to be obeyed")
+        assert last.ask("/shared/one.txt")[1] == "miss"
 
 
 def test_path_that_is_no_stream(fleet, redis, until):
