@@ -16,6 +16,7 @@ struct event {
     size_t len;
     bool replaced;
     bool of_any_name; /* it may be of other names that differ in case */
+    size_t visited;   /* entries */
 };
 
 static void report(const struct fp_cache *c, const char *path, size_t len, bool tree)
@@ -65,9 +66,10 @@ static void renew_directory(struct fp_cache *c, struct fp_entry *e)
 /* A link may lead another way to the same directory, and from there ".." leads elsewhere. */
 static void on_name(void *ctx, void *owner)
 {
-    const struct event *ev = ctx;
+    struct event *ev = ctx;
     struct fp_entry *e = owner;
 
+    ev->visited++;
     report(ev->c, e->path, e->len, false);
     renew_directory(ev->c, e);
     fp_entry_invalidate(ev->c, e);
@@ -84,6 +86,7 @@ static void on_object(void *ctx, void *owner)
         on_name(ctx, owner);
         return;
     }
+    ev->visited++;
     ev->of_any_name = ev->of_any_name || e->validity.folds;
     e->inside_changed = true;
     fp_entry_end_leases_at(ev->c, e);
@@ -104,7 +107,7 @@ static void on_object(void *ctx, void *owner)
 }
 
 static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
-                         bool replaced)
+                         bool replaced, size_t *visited)
 {
     struct fp_cache *c = ctx;
     struct event ev = { .c = c, .name = name, .len = len, .replaced = replaced };
@@ -114,6 +117,7 @@ static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *
     fp_dependencies_changed(c->dependencies, key, name, len, on_object, on_name, &ev);
     if (ev.of_any_name)
         fp_dependencies_changed(c->dependencies, key, "", 0, on_object, on_name, &of_all);
+    *visited += ev.visited + of_all.visited;
     fp_cache_verify(c);
     return (size_t)(c->counts.changes - before);
 }

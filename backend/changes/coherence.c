@@ -21,6 +21,7 @@
 #define IDLE_MS      2000u /* without any use of a lease; then the beat stops */
 #define MAX_MARKED   64
 #define FEW_MOUNTS   8 /* changes of which each is worth a look at all entries */
+#define MAX_VISITED  100000u /* entries that the events of one turn may concern: some 40 ms */
 
 struct fp_coherence {
     struct ev_loop *loop;
@@ -30,6 +31,7 @@ struct fp_coherence {
     ev_io inotify, fanotify, remounts, mounts, spoilt;
     ev_timer beat;
     struct fp_coherence_counts counts;
+    size_t visited;                            /* entries that the events of this turn concerned */
     struct fp_noise *noise;                    /* NULL: nothing is left out */
     bool (*is_out)(void *ctx, uint32_t mount); /* NULL: all are in service */
     void *is_out_ctx;
@@ -70,7 +72,7 @@ static void leave_out(struct fp_coherence *f, const struct fp_watch_key *key, en
     fp_watch_forget(f->deps.watch, key);
 }
 
-static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, bool replaced)
+static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, bool replaced, size_t entries)
 {
     enum fp_left_out what;
     int wd;
@@ -78,7 +80,7 @@ static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, 
     if (f->noise == NULL || !fp_watch_key_is_inotify(key))
         return;
     memcpy(&wd, key->bytes + 1, sizeof(wd));
-    what = fp_noise_count(f->noise, wd, replaced, fp_now_ms());
+    what = fp_noise_count(f->noise, wd, replaced, entries, fp_now_ms());
     if (what != FP_LEFT_OUT_NOT)
         leave_out(f, key, what);
 }
@@ -86,14 +88,17 @@ static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, 
 static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced)
 {
     struct fp_coherence *f = ctx;
-    const size_t n = f->deps.ops->changed(f->deps.ctx, key, name, len, replaced);
+    const size_t before = f->visited;
+    size_t n = 0;
 
     f->counts.events++;
+    if (f->visited <= MAX_VISITED)
+        n = f->deps.ops->changed(f->deps.ctx, key, name, len, replaced, &f->visited);
     if (key->bytes[0] == FP_BY_FANOTIFY)
         f->counts.by_fanotify += n;
     else
         f->counts.by_inotify += n;
-    count_noise(f, key, replaced);
+    count_noise(f, key, replaced, f->visited - before);
 }
 
 static void on_gone(void *ctx, const struct fp_watch_key *key)
@@ -103,12 +108,15 @@ static void on_gone(void *ctx, const struct fp_watch_key *key)
     f->counts.by_end += f->deps.ops->unwatched(f->deps.ctx, key);
 }
 
-static void on_lost(void *ctx)
+static void look_at_all(struct fp_coherence *f)
 {
-    struct fp_coherence *f = ctx;
-
     f->counts.losses++;
     f->counts.by_loss += f->deps.ops->lost(f->deps.ctx);
+}
+
+static void on_lost(void *ctx)
+{
+    look_at_all(ctx);
     fp_log(FP_LOG_WARNING, 41,
            "events were lost, more than the queue holds: all that is watched "
            "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
@@ -123,6 +131,21 @@ static bool is_needed(void *ctx, const struct fp_watch_key *key)
 }
 
 static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost, is_needed };
+
+/* Takes in what waits.  Many links may lead to a directory, and each of its events concerns all of them: beyond a bound
+ * one look at everything costs less than the rest of the events. */
+static void drain(struct fp_coherence *f)
+{
+    f->visited = 0;
+    fp_watch_drain(f->deps.watch, &ops, f);
+    if (f->visited <= MAX_VISITED)
+        return;
+    look_at_all(f);
+    fp_log(FP_LOG_WARNING, 48,
+           "changes at once concern more than %u entries, so all that is watched is looked at again: many links lead "
+           "to a directory that changes often",
+           MAX_VISITED);
+}
 
 static void report_marks(struct fp_coherence *f)
 {
@@ -178,7 +201,7 @@ static void catch_up(struct fp_coherence *f)
         fp_watch_drain_remounts(f->deps.watch);
         if (fp_mounts_changed(f->deps.mounts))
             on_mounts_changed(f);
-        fp_watch_drain(f->deps.watch, &ops, f);
+        drain(f);
         fp_lease_table_clear_busy(f->deps.lease_table);
         fp_turn_work(before);
     }

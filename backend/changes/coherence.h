@@ -30,8 +30,9 @@ struct fp_watched {
 
 /* The effects of a change.  Each returns how many entries it invalidated. */
 struct fp_change_ops {
-    /* As struct fp_watch_ops says (watch.h). */
-    size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
+    /* As struct fp_watch_ops says (watch.h).  Adds to *visited the entries it had to look at: that is what it costs. */
+    size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced,
+                      size_t *visited);
     size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
     size_t (*lost)(void *ctx);
     /* Something was mounted or unmounted at that point, "/" if it is not known where; mount: its id, 0: unknown. */

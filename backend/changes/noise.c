@@ -114,9 +114,10 @@ static struct counter *counter_of(struct fp_noise *n, int wd)
     return c;
 }
 
-enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, uint64_t now_ms)
+enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t entries, uint64_t now_ms)
 {
     const uint64_t window = now_ms / FP_NOISE_WINDOW_MS;
+    const uint32_t weight = 1 + (uint32_t)(entries / FP_NOISE_ENTRIES);
     struct counter *c;
     uint32_t most;
 
@@ -129,9 +130,9 @@ enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, uint64_t
     if (c == NULL)
         return FP_LEFT_OUT_NOT;
     if (names)
-        c->names++;
+        c->names += weight;
     else
-        c->others++;
+        c->others += weight;
     most = n->all > FP_NOISE_ALL ? FP_NOISE_FEW : FP_NOISE_MANY;
     if (c->reported || (c->names <= FP_NOISE_MANY && c->others <= most))
         return FP_LEFT_OUT_NOT;

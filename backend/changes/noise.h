@@ -29,6 +29,9 @@
 #define FP_NOISE_ALL       4000u /* of all watches in a window: then */
 #define FP_NOISE_FEW       64u   /* of one are too many, but for names */
 
+/* Many links may lead to a directory, and an event there concerns them all: it counts once more for so many entries. */
+#define FP_NOISE_ENTRIES 64u
+
 /* How long a directory or file is left out: at first, and at most. */
 #define FP_NOISE_FIRST_MS 10000u
 #define FP_NOISE_MOST_MS  1280000u
@@ -64,11 +67,11 @@ struct fp_noise *fp_noise_create(struct fp_noise_view *view);
 void fp_noise_destroy(struct fp_noise **n);
 
 /*
- * Counts an event of inotify's watch wd: of a name that came or went (names), or of anything
- * else.  FP_LEFT_OUT_NOT, or once in a window, after too many events, how much is to be left
+ * Counts an event of inotify's watch wd that concerned so many entries: of a name that came or went (names), or of
+ * anything else.  FP_LEFT_OUT_NOT, or once in a window, after too many events, how much is to be left
  * out.
  */
-enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, uint64_t now_ms);
+enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t entries, uint64_t now_ms);
 
 /* Leaves the object out from now on.  Returns for how many milliseconds; 0: too many are left out. */
 uint32_t fp_noise_leave_out(struct fp_noise *n, uint64_t dev, uint64_t ino, enum fp_left_out what,

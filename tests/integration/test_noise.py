@@ -2,6 +2,7 @@
 """One tenant's storm of events: each request asks about noisy places, and about no others."""
 
 import os
+import signal
 from contextlib import suppress
 
 import pytest
@@ -21,6 +22,7 @@ HITS = chosen(6000, 200_000)
 MOST_QUESTIONS = 0.005      # of the other tenant's hits
 CHANGES = chosen(120, 5000)
 HOT = "/home/b/site/page3.html"
+DIRECTORIES, LINKS = 6, 2000    # until each is left out, its events concern some 32,000 entries
 
 
 def modes(own):
@@ -177,3 +179,27 @@ def test_it_is_watched_again(server, root):
              "leases of what was noisy", 60)
     (root / "home/a/site/page1.html").write_text("changed")
     assert connection.ask("/home/a/site/page1.html").body == b"changed"
+
+
+def test_many_links_to_directories_that_change(server, root):
+    """Each change in one concerns all links to it. Beyond a bound the daemon looks at everything again instead."""
+    connection = begin(server)
+    paths = []
+    for number in range(DIRECTORIES):
+        tree.put(root / f"target{number}/page.html", "first")
+        for link in range(LINKS):
+            (root / f"link{number}-{link}").symlink_to(root / f"target{number}")
+            paths.append(f"/link{number}-{link}/page.html")
+    assert {connection.ask(path).body for path in paths} == {b"first"}
+    server.daemon.signal(signal.SIGSTOP)
+    for number in range(DIRECTORIES):
+        for created in range(64):
+            (root / f"target{number}/{created}").touch()
+        tree.put(root / "new", "last")
+        os.rename(root / "new", root / f"target{number}/page.html")
+    (root / "home/b/site/page0.html").write_text("last")
+    server.daemon.signal(signal.SIGCONT)
+    assert connection.ask("/home/b/site/page0.html").body == b"last"
+    assert {connection.ask(path).body for path in paths} == {b"last"}
+    wait_for(lambda: "FP0048" in server.daemon.log_text(), "the daemon to say so")
+    assert "/link0-" in server.daemon.log_text(), "FP0047 names a link to it"

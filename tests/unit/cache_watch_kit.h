@@ -177,6 +177,8 @@ static inline uint64_t life(const char *path)
     return ms;
 }
 
+static size_t kit_visited; /* entries that changes had looked at */
+
 /* ---- changes, with the number of entries concerned; later walks see later states ---- */
 
 static inline size_t change(const char *place, const char *name, bool replaced)
@@ -185,7 +187,7 @@ static inline size_t change(const char *place, const char *name, bool replaced)
     size_t n;
 
     kit_now_ms++;
-    n = fp_cache_change_ops.changed(cache, &k, name, strlen(name), replaced);
+    n = fp_cache_change_ops.changed(cache, &k, name, strlen(name), replaced, &kit_visited);
     kit_now_ms++;
     return n;
 }

@@ -216,8 +216,10 @@ START_TEST(how_many_a_change_concerns)
     walk("/l/f", "dlf");
     result.step_watches[1].watch = key_of("/a", 2);
     insert("/l/f");
+    kit_visited = 0;
     ck_assert_uint_eq(change("/a", "other", true), 0);
     ck_assert_uint_eq(change("/c", "f", true), 0);
+    ck_assert_uint_eq(kit_visited, 2);
     ck_assert_uint_eq(change("/a", "f", false), 2);
     ck_assert_uint_eq(change("/a", "f", true), 0);
     ck_assert_uint_eq(change("/a/f", "", false), 0);
@@ -288,7 +290,7 @@ START_TEST(what_changed_at_that_moment_is_not_valid)
 {
     const struct fp_watch_key k = key_of("/a", 2);
 
-    fp_cache_change_ops.changed(cache, &k, "f", 1, false);
+    fp_cache_change_ops.changed(cache, &k, "f", 1, false, &kit_visited);
     walked("/a/f", "ddf");
     ck_assert(!known("/a/f"));
 }
@@ -357,7 +359,7 @@ START_TEST(watch_that_cannot_be_made_anew_goes_on)
     began = kit_now_ms;
     for (int i = 0; i < 200000; i++) {
         snprintf(name, sizeof(name), "%d", i);
-        fp_cache_change_ops.changed(cache, &elsewhere, name, strlen(name), false);
+        fp_cache_change_ops.changed(cache, &elsewhere, name, strlen(name), false, &kit_visited);
     }
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(known("/a/f"), i == 0);

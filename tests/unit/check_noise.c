@@ -14,6 +14,8 @@ static struct fp_noise_view *view;
 static struct fp_noise *noise;
 static uint64_t now_ms;
 
+static size_t concerned; /* entries, by each event */
+
 static void setup(void)
 {
     view = fp_noise_view_create();
@@ -21,6 +23,7 @@ static void setup(void)
     noise = fp_noise_create(view);
     ck_assert_ptr_nonnull(noise);
     now_ms = BEGIN_MS;
+    concerned = 1;
 }
 
 static void teardown(void)
@@ -35,7 +38,7 @@ static enum fp_left_out events(int wd, bool names, unsigned n)
     enum fp_left_out found = FP_LEFT_OUT_NOT;
 
     for (unsigned i = 0; i < n; i++) {
-        const enum fp_left_out what = fp_noise_count(noise, wd, names, now_ms);
+        const enum fp_left_out what = fp_noise_count(noise, wd, names, concerned, now_ms);
 
         ck_assert(what == FP_LEFT_OUT_NOT || found == FP_LEFT_OUT_NOT);
         if (what != FP_LEFT_OUT_NOT)
@@ -81,6 +84,16 @@ START_TEST(names_are_told_apart)
     ck_assert_int_eq((int)events(1, true, 2 * FP_NOISE_MANY), (int)FP_LEFT_OUT_WHOLLY);
     ck_assert_int_eq((int)events(2, true, FP_NOISE_FEW), (int)FP_LEFT_OUT_NOT);
     ck_assert_int_eq((int)events(2, false, FP_NOISE_FEW), (int)FP_LEFT_OUT_NOT);
+}
+END_TEST
+
+START_TEST(events_that_concern_many_entries)
+{
+    concerned = FP_NOISE_ENTRIES - 1;
+    ck_assert_int_eq((int)events(1, true, FP_NOISE_MANY), (int)FP_LEFT_OUT_NOT);
+    concerned = FP_NOISE_ENTRIES;
+    ck_assert_int_eq((int)events(2, true, FP_NOISE_MANY / 2), (int)FP_LEFT_OUT_NOT);
+    ck_assert_int_eq((int)events(2, true, 1), (int)FP_LEFT_OUT_WHOLLY);
 }
 END_TEST
 
@@ -193,6 +206,7 @@ static Suite *make_suite(void)
 
     tcase_add_test(t, too_many_in_a_window);
     tcase_add_test(t, names_are_told_apart);
+    tcase_add_test(t, events_that_concern_many_entries);
     tcase_add_test(t, few_of_each_but_many_of_all);
     tcase_add_test(t, watches_that_share_a_counter);
     t = unit_add_case(s, "places", setup, teardown, 0);
