@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,16 +61,18 @@ void fp_close_all(unsigned first, unsigned last)
 
 void fp_hang_up(int *sock)
 {
+    struct pollfd p = { .fd = *sock, .events = POLLIN };
     char rest;
     ssize_t n = 0;
 
     if (*sock == -1)
         return;
     shutdown(*sock, SHUT_WR);
-    fcntl(*sock, F_SETFL, 0);
     do {
-        n = recv(*sock, &rest, sizeof(rest), 0);
-    } while (n > 0 || (n == -1 && errno == EINTR));
+        if (poll(&p, 1, FP_HANG_UP_MS) == 0)
+            break;
+        n = recv(*sock, &rest, sizeof(rest), MSG_DONTWAIT);
+    } while (n > 0 || (n == -1 && (errno == EINTR || errno == EAGAIN)));
     fp_close(sock);
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -22,6 +23,7 @@ struct state {
     const struct fp_monitor_settings *settings;
     const struct fp_conf *conf; /* the current one */
     struct fp_conf *reread;     /* owns conf after a reload; NULL */
+    pid_t spawner;              /* the last one, not reaped; 0: none */
 };
 
 #define DONE (-2) /* the result of a task without a descriptor */
@@ -68,11 +70,26 @@ static int connect_redis(struct state *s)
     return -1;
 }
 
+/* The last one may hang, or somebody may have stopped it; its workers die with it. */
+static void end_spawner(struct state *s)
+{
+    if (s->spawner == 0)
+        return;
+    kill(s->spawner, SIGKILL);
+    while (waitpid(s->spawner, NULL, 0) == -1 && errno == EINTR)
+        continue;
+    s->spawner = 0;
+}
+
 static int start_spawner(struct state *s)
 {
     struct fp_spawner spawner;
 
-    return fp_spawner_start(&spawner, s->settings->job) == 0 ? spawner.sock : -1;
+    end_spawner(s);
+    if (fp_spawner_start(&spawner, s->settings->job) == -1)
+        return -1;
+    s->spawner = spawner.pid;
+    return spawner.sock;
 }
 
 /* Socket and lock have the paths of the start: a reload does not change them. */
@@ -135,14 +152,14 @@ static fp_status do_one(struct state *s, int sock)
 int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *settings)
 {
     const pid_t pid = fp_child_fork(&m->sock);
-    struct state s = { settings, settings->conf, NULL };
+    struct state s = { settings, settings->conf, NULL, 0 };
 
     if (pid != 0)
         return pid == -1 ? -1 : 0;
     fp_child_begin("fp-monitor", m->sock, settings->job->inherited, settings->job->lent_log);
-    signal(SIGCHLD, SIG_IGN); /* the kernel reaps spawners */
     while (do_one(&s, m->sock) == FP_OK)
         ;
+    end_spawner(&s);
     _exit(0);
 }
 

@@ -25,6 +25,7 @@
 #define ENDED_A_TURN     64  /* walks that wait, where no worker is left */
 #define DYING_S          0.1 /* a killed worker that lives on for so long hangs */
 #define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
+#define BIRTH_SECONDS    2.0 /* the spawner answers sooner, or it hangs or was stopped */
 
 struct job {
     struct fp_waiting waiting; /* first: a job is what waits */
@@ -61,7 +62,9 @@ struct fp_worker_pool {
     struct fp_spawner spawner;
     ev_io born;
     ev_timer respawn;
-    unsigned missing; /* to be asked for once the spawner can again */
+    unsigned missing;  /* to be asked for once the spawner can again */
+    unsigned expected; /* asked for, and neither made nor refused yet */
+    ev_timer birth;    /* while some are expected */
     bool barren;      /* the last attempt to make a worker failed */
     ev_timer desert;  /* ends the walks that wait, in a turn of its own */
     ev_timer taken;   /* the same, where killed workers that hang have all places */
@@ -152,8 +155,23 @@ static void try_again_later(struct fp_worker_pool *pool, unsigned n)
 
 static void ask_for_one(struct fp_worker_pool *pool)
 {
-    if (fp_spawner_ask(&pool->spawner) != FP_OK)
+    if (fp_spawner_ask(&pool->spawner) != FP_OK) {
         try_again_later(pool, 1);
+        return;
+    }
+    pool->expected++;
+    if (!ev_is_active(&pool->birth))
+        ev_timer_again(pool->loop, &pool->birth);
+}
+
+/* The spawner has answered for that many. */
+static void expect_fewer(struct fp_worker_pool *pool, unsigned n)
+{
+    pool->expected -= n <= pool->expected ? n : pool->expected;
+    if (pool->expected == 0)
+        ev_timer_stop(pool->loop, &pool->birth);
+    else
+        ev_timer_again(pool->loop, &pool->birth);
 }
 
 static void run_queue(struct fp_worker_pool *pool);
@@ -475,18 +493,31 @@ static bool start_spawner(struct fp_worker_pool *pool)
     return true;
 }
 
-/* Without its parent every worker is dead as well. */
-static void restart_spawner(struct fp_worker_pool *pool)
+/* Without its parent every worker is dead as well, or will be: the monitor kills the parent before it starts another. */
+static void restart_spawner(struct fp_worker_pool *pool, const char *why)
 {
-    fp_log(FP_LOG_ERROR, 22, "the process that makes workers is gone: starting another");
+    fp_log(FP_LOG_ERROR, 22, "the process that makes workers %s: starting another", why);
     ev_io_stop(pool->loop, &pool->born);
-    fp_spawner_stop(&pool->spawner);
+    fp_close(&pool->spawner.sock);
     for (unsigned i = 0; i < pool->settings.workers; i++) {
         if (pool->workers[i].sock != -1)
             lose(&pool->workers[i], FP_FAILED);
     }
     pool->missing = 0;
+    expect_fewer(pool, pool->expected);
     try_again_later(pool, pool->settings.workers);
+}
+
+/* As long as a worker lives walks go on, and a busy machine may be slow to make more. */
+static void on_late_birth(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_worker_pool *pool = timer->data;
+
+    fp_turn_work(FP_WORK_WORKER);
+    (void)loop;
+    (void)events;
+    if (pool->counts.alive == 0)
+        restart_spawner(pool, "does not answer");
 }
 
 static void on_born(struct ev_loop *loop, ev_io *w, int events)
@@ -501,15 +532,17 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
     (void)events;
     st = fp_spawner_read(&pool->spawner, &pid, &sock);
     if (st == FP_OK) {
+        expect_fewer(pool, 1);
         enlist(pool, pid, sock);
     } else if (st == FP_BUSY || st == FP_LOSTFD) {
+        expect_fewer(pool, 1);
         fp_log(FP_LOG_ERROR, 23,
                "a worker could not be started (%s): trying again; raise "
                "the limits on processes and descriptors",
                st == FP_LOSTFD ? fp_status_text(st) : "no process, descriptor or memory for it");
         try_again_later(pool, 1);
     } else if (st != FP_AGAIN) {
-        restart_spawner(pool);
+        restart_spawner(pool, "is gone");
     }
 }
 
@@ -543,10 +576,12 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
     fp_mount_queues_init(&pool->queues, settings->mount_workers, settings->max_queue);
     ev_init(&pool->born, on_born);
     ev_init(&pool->respawn, on_respawn);
+    ev_init(&pool->birth, on_late_birth);
     ev_timer_init(&pool->desert, on_desert, 0., 0.);
     ev_timer_init(&pool->taken, on_taken, 0., 0.);
     pool->respawn.repeat = RESPAWN_SECONDS;
-    pool->born.data = pool->respawn.data = pool->desert.data = pool->taken.data = pool;
+    pool->birth.repeat = BIRTH_SECONDS;
+    pool->born.data = pool->respawn.data = pool->birth.data = pool->desert.data = pool->taken.data = pool;
     for (struct worker *p = pool->workers; p < pool->workers + n; p++) {
         p->pool = pool;
         p->sock = -1;
@@ -574,6 +609,7 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
         return;
     ev_io_stop(pool->loop, &pool->born);
     ev_timer_stop(pool->loop, &pool->respawn);
+    ev_timer_stop(pool->loop, &pool->birth);
     ev_timer_stop(pool->loop, &pool->desert);
     ev_timer_stop(pool->loop, &pool->taken);
     fp_spawner_stop(&pool->spawner);

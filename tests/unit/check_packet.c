@@ -547,6 +547,14 @@ START_TEST(hanging_up_waits_for_the_other_end)
 }
 END_TEST
 
+/* Somebody may have stopped the process there. */
+START_TEST(nobody_hangs_up_for_ever)
+{
+    fp_hang_up(&near);
+    ck_assert_int_eq(near, -1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fdio");
@@ -579,6 +587,7 @@ int main(void)
     tcase_add_test(t, what_is_sealed);
     tcase_add_test(t, longest_path_of_a_socket);
     tcase_add_test(t, hanging_up_waits_for_the_other_end);
+    tcase_add_test(t, nobody_hangs_up_for_ever);
     tcase_add_test(t, what_can_be_read);
     t = unit_add_case(s, "null", setup, teardown, 0);
     tcase_add_test(t, what_leads_to_null);

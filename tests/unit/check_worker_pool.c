@@ -23,17 +23,19 @@ static struct ev_loop *loop;
 static struct fp_worker_pool *pool;
 static struct fp_spawner spawner;
 static bool can_spawn;
-static int begun[2]; /* a pipe, into which each worker writes a byte at its beginning */
+static int begun[2]; /* a pipe, into which each worker writes its number at its beginning */
+static pid_t workers[WORKERS];
 static unsigned ended;
 static fp_status last;
 
 static void wait_for_the_end(int sock, const void *ctx)
 {
+    const pid_t self = getpid();
     char c;
 
     (void)ctx;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (write(begun[1], "", 1) != 1)
+    if (write(begun[1], &self, sizeof(self)) != sizeof(self))
         _exit(1);
     while (read(sock, &c, 1) == 1)
         continue;
@@ -69,7 +71,6 @@ static void setup(void)
     const struct fp_worker_pool_settings settings = {
         .workers = WORKERS, .timeout_ms = TIMEOUT, .max_queue = 2 * WALKS, .mount_workers = WORKERS
     };
-    char c;
 
     loop = ev_loop_new(EVFLAG_AUTO);
     ck_assert_int_eq(pipe2(begun, O_CLOEXEC), 0);
@@ -82,7 +83,7 @@ static void setup(void)
     while (fp_worker_pool_counts(pool).alive < WORKERS)
         ev_run(loop, EVRUN_ONCE);
     for (int i = 0; i < WORKERS; i++)
-        ck_assert_int_eq(read(begun[0], &c, 1), 1);
+        ck_assert_int_eq(read(begun[0], &workers[i], sizeof(workers[i])), sizeof(workers[i]));
 }
 
 static void teardown(void)
@@ -149,6 +150,28 @@ START_TEST(walks_without_workers_end_in_turns)
 }
 END_TEST
 
+/* As somebody of the same user may stop it. */
+START_TEST(spawner_that_does_not_answer_is_replaced)
+{
+    const pid_t stopped = spawner.pid;
+
+    can_spawn = false;
+    ck_assert_int_eq(kill(stopped, SIGSTOP), 0);
+    for (int i = 0; i < WORKERS; i++)
+        ck_assert_int_eq(kill(workers[i], SIGKILL), 0);
+    while (fp_worker_pool_counts(pool).alive > 0)
+        ev_run(loop, EVRUN_ONCE);
+    ck_assert_int_eq((int)submit(), FP_OK);
+    run_until_ended(1);
+    ck_assert_int_eq((int)last, FP_FAILED);
+    ck_assert_int_eq((int)submit(), FP_BUSY);
+    can_spawn = true;
+    while (fp_worker_pool_counts(pool).alive < WORKERS)
+        ev_run(loop, EVRUN_ONCE);
+    ck_assert_int_eq(kill(stopped, SIGKILL), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("worker pool");
@@ -156,5 +179,6 @@ int main(void)
 
     tcase_add_test(t, no_walk_ends_while_it_is_submitted);
     tcase_add_test(t, walks_without_workers_end_in_turns);
+    tcase_add_test(t, spawner_that_does_not_answer_is_replaced);
     return unit_run(s);
 }
