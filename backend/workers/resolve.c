@@ -421,6 +421,13 @@ static fp_status walk(struct walk *w, char *path, size_t at, size_t len)
     return FP_OK;
 }
 
+static bool is_removed(int dir)
+{
+    struct statx st;
+
+    return fp_call_statx(dir, "", AT_EMPTY_PATH, STATX_NLINK, &st) == 0 && st.stx_nlink == 0;
+}
+
 void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, struct fp_answer *a,
                 struct fp_walk_result *result)
 {
@@ -449,6 +456,9 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     }
     if (st == FP_OK)
         st = walk(&w, copy, base != -1 ? t->base_len : 1, l->path_len);
+    /* The path may lead to another directory by now.  So this is what a server says of a directory that is gone. */
+    if (st == FP_OK && base != -1 && a->steps[0].status == FP_ABSENT && is_removed(base))
+        a->steps[0].status = FP_IOERROR;
     if (st == FP_OK && a->steps[a->n_steps - 1].end == l->path_len)
         st = finish(&w);
     fp_close(&w.dir.fd);

@@ -4,7 +4,9 @@
 Another event at the same moment would end the lease as well and hide that nothing reported the change.
 """
 
+import itertools
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -163,6 +165,18 @@ def trees_exchanged_in_an_unreadable_directory(at):
 
 
 @case
+def tree_made_anew_in_an_unreadable_directory(at):
+    tree.put(at / "home/site/file.txt", "0")
+    (at / "home").chmod(0o711)
+
+    def again():
+        shutil.rmtree(at / "home/site")
+        tree.put(at / "home/site/file.txt", str(next(numbers)))
+    numbers = itertools.count(1)
+    return "home/site/file.txt", again, again
+
+
+@case
 def file_renamed_in_an_unreadable_directory(at):
     tree.put(at / "home/file.txt", "one")
     tree.put(at / "home/other.txt", "two")
@@ -255,10 +269,11 @@ def stock(lab, root, config):
     return lab.stock("rare-stock", root, mpm="event", config=config).start()
 
 
-@pytest.fixture(scope="module", params=("inotify", "fanotify"))
+@pytest.fixture(scope="module", params=("inotify-event", "inotify-prefork", "fanotify-event"))
 def server(lab, root, config, request):
-    roots = {"roots": [root]} if request.param == "fanotify" else {}
-    return lab.under_test(f"rare-{request.param}", root, mpm="event", config=config,
+    watch, mpm = request.param.split("-")
+    roots = {"roots": [root]} if watch == "fanotify" else {}
+    return lab.under_test(f"rare-{request.param}", root, mpm=mpm, config=config,
                           daemon_settings={**settings(reported=True), **roots})
 
 
