@@ -72,9 +72,7 @@ static enum fp_watch_by choose(const struct fp_mount_row *row, int wanted, int g
         return (enum fp_watch_by)wanted;
     /* The subvolumes of btrfs have device numbers that are not in mountinfo, so
      * events under a mark and those under none look the same. */
-    if (row->mark == FP_MARK_NEVER || strcmp(row->mount.type, "btrfs") == 0)
-        return FP_BY_INOTIFY;
-    return row->mark == FP_MARK_SET ? FP_BY_FANOTIFY : FP_BY_TTL;
+    return row->marked && strcmp(row->mount.type, "btrfs") != 0 ? FP_BY_FANOTIFY : FP_BY_INOTIFY;
 }
 
 static const struct fp_mount_rule *find_rule(const struct fp_mounts_settings *s, const char *point)
@@ -236,15 +234,14 @@ static bool was_notified(struct fp_mounts *m)
     return poll(&p, 1, 0) != 0;
 }
 
-/* The same id and device may be another file system by now.  So the loss of a mark is kept, if need be too
- * long, and the caller reports a mark that is there again. */
+/* The same id and device may be another file system by now: the caller reports which marks are there. */
 static void carry_marks(struct fp_mount_table *t, const struct fp_mount_table *before)
 {
     for (size_t i = 0; i < t->n; i++) {
         const struct fp_mount_row *row = fp_mount_table_find(before, t->by_id[i].mount.id);
 
         if (row != NULL && row->mount.dev == t->by_id[i].mount.dev)
-            t->by_id[i].mark = row->mark;
+            t->by_id[i].marked = row->marked;
     }
 }
 
@@ -295,10 +292,7 @@ void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n)
     for (size_t i = 0; i < m->table.n; i++) {
         struct fp_mount_row *row = &m->table.by_id[i];
 
-        if (is_among(row->mount.dev, devs, n))
-            row->mark = FP_MARK_SET;
-        else if (row->mark == FP_MARK_SET)
-            row->mark = FP_MARK_LOST;
+        row->marked = is_among(row->mount.dev, devs, n);
     }
     apply(m);
 }

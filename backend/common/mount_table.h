@@ -32,14 +32,11 @@ struct fp_mount {
     uint32_t ttl_ms, stale_if_error_ms, negative_ttl_ms;
 };
 
-/* Whether fanotify has a mark on the file system.  LOST: it had one, under this id. */
-enum fp_mark { FP_MARK_NEVER, FP_MARK_SET, FP_MARK_LOST };
-
 struct fp_mount_row {
     struct fp_mount mount;
     uint64_t parent; /* id of the mount that it is mounted on, or above all ids */
     size_t line;     /* in the file: later ones were mounted later */
-    enum fp_mark mark;
+    bool marked;     /* fanotify has a mark on the file system */
 };
 
 struct fp_mount_table {
