@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 
 #include "common/clock.h"
-#include "common/keyed_hash.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/wire.h"
@@ -46,14 +45,16 @@ struct fp_dir_chain {
  */
 #define ALONE_MOST ((apr_size_t)64 * 1024) /* bytes of leases without an open file */
 
-/* Of recent requests for open files: the lower bits of a path's hash choose the entry, which holds the upper ones.
- * NULL: threads share the leases, and each answer makes one. */
-#define SEEN 4096u
+/* Of recent requests for open files: the lower bits of a hash choose the entry, which holds the upper ones. It is made
+ * of the step's slot, another one for each entry of the daemon's cache. NULL: threads share the leases, and each answer
+ * makes one. */
+#define SEEN   4096u
+#define SPREAD 0x9e3779b1u /* 2^32 by the golden ratio: each bit of the slot changes the upper bits */
 static apr_uint16_t *seen;
 
-/* The hashes of the last other paths, about as many as one page may be asked about. */
+/* The hashes of the last other answers, about as many as one page may be asked about. */
 #define LAST 8u
-static unsigned last_paths[LAST], n_last;
+static unsigned last_hashes[LAST], n_last;
 
 static struct fp_table *leases, *chains;
 static int most_leases;
@@ -345,24 +346,16 @@ static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *
     return fd != -1 ? fp_file_create(fd, a->local) : NULL;
 }
 
-/* The bytes for the steps above the last, where the lease has them itself. */
-static apr_size_t own_steps_size(const struct fp_answer *a)
-{
-    apr_size_t size = aligned((a->n_steps - 1) * sizeof(const struct fp_step *));
-
-    for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        size += aligned(fp_step_size(&a->steps[i], a->n_names));
-    return size;
-}
-
-static const struct fp_step *const *pack_own_steps(char **to, const struct fp_answer *a)
+/* The lease refers to the answer's own steps. */
+static void borrow_steps(struct fp_lease *lease, char **to, const struct fp_answer *a)
 {
     const struct fp_step **above = (const struct fp_step **)*to;
 
-    *to += aligned((a->n_steps - 1) * sizeof(*above));
+    *to += (a->n_steps - 1) * sizeof(*above);
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        above[i] = pack(to, &a->steps[i], a->n_names);
-    return above;
+        above[i] = &a->steps[i];
+    lease->above = above;
+    lease->last = &a->steps[a->n_steps - 1];
 }
 
 /* Makes a lease without file and chain. kept: a chain will hold its steps but the last. */
@@ -370,17 +363,19 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
                                struct fp_lease_view *view, bool kept)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
-    apr_size_t head = aligned(sizeof(struct fp_lease)), above = kept ? 0 : own_steps_size(a);
-    const apr_size_t size = head + above + aligned(fp_step_size(last, a->n_names)) + FP_ITEM_KEY_SIZE(len);
+    const apr_size_t head = aligned(sizeof(struct fp_lease));
+    const apr_size_t steps = kept ? aligned(fp_step_size(last, a->n_names)) : (a->n_steps - 1) * sizeof(last);
+    const apr_size_t size = head + steps + FP_ITEM_KEY_SIZE(len);
     struct fp_lease *lease = malloc(size);
     char *at = (char *)lease + head;
 
     if (lease == NULL)
         return NULL;
     memset(lease, 0, sizeof(*lease));
-    if (!kept)
-        lease->above = pack_own_steps(&at, a);
-    lease->last = pack(&at, last, a->n_names);
+    if (kept)
+        lease->last = pack(&at, last, a->n_names);
+    else
+        borrow_steps(lease, &at, a);
     fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), destroy);
     if (seen != NULL && a->fd == -1)
         lease->item.bytes = size;
@@ -409,20 +404,21 @@ static bool is_asked_again(unsigned hash)
 static bool is_asked_at_once(unsigned hash)
 {
     for (unsigned i = 0; i < LAST; i++) {
-        if (last_paths[i] == hash)
+        if (last_hashes[i] == hash)
             return true;
     }
-    last_paths[n_last++ % LAST] = hash;
+    last_hashes[n_last++ % LAST] = hash;
     return false;
 }
 
-static bool is_worth_keeping(const struct fp_answer *a, const char *path, apr_size_t len)
+static bool is_worth_keeping(const struct fp_answer *a)
 {
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
     unsigned hash;
 
     if (seen == NULL)
         return true;
-    hash = fp_keyed_hash(path, len);
+    hash = (last->slot ^ last->generation << 24) * SPREAD;
     return a->fd != -1 ? is_asked_again(hash) : is_asked_at_once(hash);
 }
 
@@ -435,7 +431,7 @@ static bool may_keep(const struct fp_answer *a, const struct fp_lease_view *view
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
                                  struct fp_lease_view *view)
 {
-    const bool kept = may_keep(a, view) && is_worth_keeping(a, path, len);
+    const bool kept = may_keep(a, view) && is_worth_keeping(a);
     const bool has_file = a->content || a->fd != -1;
     struct fp_lease *lease = create(owner, path, len, a, view, kept);
 

@@ -63,8 +63,11 @@ static enum fp_count reason_not_to_ask(const request_rec *r)
 static const char *normal_path(const request_rec *r, apr_size_t *len_r)
 {
     char *path;
-    apr_size_t len;
+    apr_size_t len = strlen(r->filename);
 
+    *len_r = len;
+    if (fp_path_is_normal(r->filename, len))
+        return r->filename;
     if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) != APR_SUCCESS)
         return NULL;
     len = fp_path_len(path);
@@ -115,7 +118,7 @@ static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t l
         st = a->status;
     if (st == FP_OK) {
         found_r->outcome = fp_outcome_of_source(a->source);
-        found_r->lease = fp_lease_create(settings, path, len, a, view);
+        found_r->lease = fp_lease_create(settings, path, len, fp_request_keep(r, a), view);
         view = NULL;
         st = found_r->lease != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
     }
@@ -146,7 +149,7 @@ static fp_status find_shared(const request_rec *r, const char *path, apr_size_t 
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LEASE;
-    found_r->lease = fp_lease_create(settings, path, len, a, view);
+    found_r->lease = fp_lease_create(settings, path, len, fp_request_keep(r, a), view);
     /* The content may have been overwritten. */
     return found_r->lease != NULL ? FP_OK : FP_ABSENT;
 }
@@ -168,7 +171,7 @@ static fp_status look(const request_rec *r, const char *path, apr_size_t len, bo
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LOOK;
-    found_r->lease = fp_lease_create(settings, path, len, a, view);
+    found_r->lease = fp_lease_create(settings, path, len, fp_request_keep(r, a), view);
     if (found_r->lease == NULL)
         return FP_NOMEM;
     if (found_r->lease->file != NULL)

@@ -23,7 +23,9 @@ struct slot {
     struct fp_request *all;
     struct fp_request *shadow; /* like own, but httpd's walk does not use it */
     struct fp_request *tests;  /* answers to this request's tests of files, linked by next */
-    struct fp_answer *room;    /* see fp_request_room(); NULL: no question so far */
+    struct fp_answer *room;    /* see fp_request_room(); NULL: there is none at present */
+    bool kept;                 /* see fp_request_keep(): the first room was */
+    const struct fp_outcome *outcome; /* the last one noted; NULL: none */
     bool begun;                /* fp_request_begin() ran */
     bool handled;              /* in the first request's slot: a handler ran in the family */
     bool serving;              /* this request's handler has begun */
@@ -59,12 +61,26 @@ static struct slot *make_slot(request_rec *r)
 
 struct fp_answer *fp_request_room(const request_rec *r)
 {
-    request_rec *top = main_request(r);
-    struct slot *s = make_slot(top);
+    struct slot *s = make_slot((request_rec *)r);
 
     if (s->room == NULL)
-        s->room = apr_palloc(top->pool, sizeof(*s->room));
+        s->room = apr_palloc(r->pool, sizeof(*s->room));
     return s->room;
+}
+
+struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a)
+{
+    struct slot *s = slot_of(r);
+    struct fp_answer *copy;
+
+    if (!s->kept) {
+        s->kept = true;
+        s->room = NULL;
+        return a;
+    }
+    copy = apr_pmemdup(r->pool, a, offsetof(struct fp_answer, steps) + a->n_steps * sizeof(a->steps[0]));
+    a->fd = -1;
+    return copy;
 }
 
 struct fp_request *fp_request_of(const request_rec *r)
@@ -408,6 +424,7 @@ void fp_request_note(request_rec *r, enum fp_count what)
 {
     const struct fp_outcome *o = &fp_outcomes[what];
 
+    make_slot(r)->outcome = o;
     fp_count(fp_settings_of(r->server)->host, what);
     apr_table_setn(r->notes, "flashpache", o->word);
     if (o->reason != NULL)
@@ -435,19 +452,16 @@ void fp_request_add_times(request_rec *r, apr_uint64_t stock_ns, apr_uint64_t re
     fp_count_add(host, FP_COUNT_REMAINING_NS, remaining_ns);
 }
 
-static void set_environment(request_rec *r, const char *name, const char *note)
-{
-    const char *value = apr_table_get(r->notes, note);
-
-    if (value != NULL)
-        apr_table_setn(r->subprocess_env, name, value);
-}
-
 int fp_request_log(request_rec *r)
 {
     for (; r != NULL; r = r->next) {
-        set_environment(r, "FLASHPACHE", "flashpache");
-        set_environment(r, "FLASHPACHE_REASON", "flashpache-reason");
+        const struct slot *s = slot_of(r);
+
+        if (s == NULL || s->outcome == NULL)
+            continue;
+        apr_table_setn(r->subprocess_env, "FLASHPACHE", s->outcome->word);
+        if (s->outcome->reason != NULL)
+            apr_table_setn(r->subprocess_env, "FLASHPACHE_REASON", s->outcome->reason);
     }
     return DECLINED;
 }
@@ -465,15 +479,15 @@ static const char *duration(request_rec *r)
 
 void fp_request_add_timing(request_rec *r)
 {
-    const char *word = apr_table_get(r->notes, "flashpache");
-    const char *reason = apr_table_get(r->notes, "flashpache-reason");
+    const struct slot *s = slot_of(r);
+    const struct fp_outcome *o = s != NULL ? s->outcome : NULL;
 
-    if (fp_settings_of(r->server)->server_timing != 1 || r->main != NULL || word == NULL
+    if (fp_settings_of(r->server)->server_timing != 1 || r->main != NULL || o == NULL
         || apr_table_get(r->notes, TIMED) != NULL)
         return;
     apr_table_setn(r->notes, TIMED, "1");
     /* These headers stay when an error response replaces the first one. */
     apr_table_mergen(r->err_headers_out, "Server-Timing",
-                     apr_pstrcat(r->pool, "flashpache;desc=\"", word, reason != NULL ? " " : "",
-                                 reason != NULL ? reason : "", "\"", duration(r), NULL));
+                     apr_pstrcat(r->pool, "flashpache;desc=\"", o->word, o->reason != NULL ? " " : "",
+                                 o->reason != NULL ? o->reason : "", "\"", duration(r), NULL));
 }

@@ -41,13 +41,14 @@ struct fp_access {
 
 /* One component of the path. */
 struct fp_step {
+    /* What each use reads lies together. */
     uint16_t end;                          /* length of the path up to and with it */
     fp_status status;                      /* FP_OK, or the file system's error */
+    uint32_t slot;                         /* of the lease table (lease_table.h), */
+    uint32_t generation;                   /* and the generation there until this step changes */
     struct fp_meta self;                   /* its lstat, when status is FP_OK */
     fp_status target_status;               /* when self is a link: of what it leads to */
     struct fp_meta target;                 /* that one's stat, when target_status is FP_OK */
-    uint32_t slot;                         /* of the lease table (lease_table.h), */
-    uint32_t generation;                   /* and the generation there until this step changes */
     struct fp_access access[FP_MAX_NAMES]; /* of a directory: one for each name */
 };
 
