@@ -70,7 +70,7 @@ struct fp_fleet {
     uint64_t second_ms, everything_ms; /* start of the counted second; the last time */
     unsigned paths, trees;             /* of the messages of this second */
     uint64_t taken;                    /* messages read that are still to be obeyed */
-    bool logged;                       /* that the connection is lost */
+    bool reads_logged, writes_logged;  /* that the connection is lost */
     struct fp_fleet_counts counts;
 };
 
@@ -299,7 +299,7 @@ static void read_again(struct fp_fleet *f)
     if (!f->counts.connected) {
         fp_log(FP_LOG_INFO, 60, "fleet: connected to %s, stream %s", f->settings->url, f->key);
         f->counts.connected = 1;
-        f->logged = false;
+        f->reads_logged = false;
     }
     ev_timer_set(&f->rest, REST_SECONDS, 0.);
     ev_timer_start(f->loop, &f->rest);
@@ -386,14 +386,12 @@ static void on_reads(void *ctx)
         read_stream(f, false);
 }
 
-static void report_lost(struct fp_fleet *f, const char *why)
+static void report_lost(const struct fp_fleet *f, bool *logged, const char *why, const char *effect)
 {
-    if (!f->logged)
-        fp_log(FP_LOG_WARNING, 61,
-               "fleet: no connection to %s: %s; until there is one, what "
-               "other machines change is seen after its TTL",
-               f->settings->url, why);
-    f->logged = true;
+    if (!*logged)
+        fp_log(FP_LOG_WARNING, 61, "fleet: no connection to %s: %s; until there is one, %s", f->settings->url, why,
+               effect);
+    *logged = true;
 }
 
 static void on_reads_lost(void *ctx, const char *why, bool refused)
@@ -407,7 +405,7 @@ static void on_reads_lost(void *ctx, const char *why, bool refused)
     ev_timer_stop(f->loop, &f->rest);
     f->read_again = false;
     f->counts.connected = 0;
-    report_lost(f, why);
+    report_lost(f, &f->reads_logged, why, "what other machines change is seen after its TTL");
 }
 
 /* ---- writing ---- */
@@ -443,6 +441,7 @@ static bool on_stored(void *ctx, const redisReply *r)
         return false;
     fp_fleet_queue_stored(f->queue);
     f->counts.published++;
+    f->writes_logged = false;
     return true;
 }
 
@@ -453,7 +452,7 @@ static void on_writes_lost(void *ctx, const char *why, bool refused)
     (void)refused;
     ev_timer_stop(f->loop, &f->tick);
     fp_fleet_queue_resend(f->queue);
-    report_lost(f, why);
+    report_lost(f, &f->writes_logged, why, "others hear of nothing that changes here");
 }
 
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree)

@@ -241,7 +241,8 @@ def test_redis_dies_and_comes_back(fleet, redis, stats, until, ctl, docroot):
     assert_looks_again(fleet[1:], "/shared/one.txt", b"without redis\n")
     assert counts(stats, fleet, "lost") == lost
     for machine in fleet:
-        assert "FP0061" in machine.daemon.log_text()
+        for effect in ("what other machines change is seen after its TTL", "others hear of nothing that changes here"):
+            assert f"until there is one, {effect}" in machine.daemon.log_text()
 
 
 def test_more_than_can_wait_is_everything(fleet, redis, stats, until, ctl, docroot):
