@@ -274,6 +274,7 @@ static bool prepare(struct flashpached *d)
         fp_log(FP_LOG_ERROR, 8, "cannot become user %s: %m", d->conf->user);
         return false;
     }
+    fp_check_log(d->conf);
     if (!fp_watch_open(&d->watch))
         fp_log(FP_LOG_WARNING, 43,
                "no inotify (%m): changes are seen after ttl_ms; "

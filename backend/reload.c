@@ -20,6 +20,25 @@
 #include "lookup/dispatch.h"
 #include "workers/worker_pool.h"
 
+/* errno says why. */
+static void report_log(const struct fp_conf *c)
+{
+    const char *way = errno == ENXIO ? "; it is a socket, or a FIFO whose reader has to start first"
+                      : errno == ELOOP ? "; it is a link: name the file that it leads to"
+                                       : "";
+
+    fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m%s", c->log, way);
+}
+
+void fp_check_log(const struct fp_conf *c)
+{
+    if (c->log[0] == '/' && access(c->log, W_OK) == -1)
+        fp_log(FP_LOG_WARNING, 8,
+               "uid %u cannot open the log %s again after a rotation (%m): give the file to that user, and let "
+               "the rotation do so (logrotate's create)",
+               (unsigned)c->uid, c->log);
+}
+
 bool fp_open_log(const struct fp_conf *c)
 {
     if (fp_log_open(c->log, (enum fp_log_level)c->log_level) == 0) {
@@ -27,7 +46,7 @@ bool fp_open_log(const struct fp_conf *c)
             fp_log(FP_LOG_WARNING, 8, "cannot give the log %s to uid %u: %m", c->log, (unsigned)c->uid);
         return true;
     }
-    fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
+    report_log(c);
     return false;
 }
 
@@ -43,7 +62,7 @@ static void reopen_log(const struct flashpached *d, const struct fp_conf *c)
     if (fd != -1)
         fp_log_take_file(fd, (enum fp_log_level)c->log_level);
     else
-        fp_log(FP_LOG_ERROR, 8, "cannot open the log %s: %m", c->log);
+        report_log(c);
 }
 
 /* Clients notice that the former lease table is retired, and connect again. False: the tables have other sizes still. */

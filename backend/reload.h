@@ -17,6 +17,9 @@ void fp_reload(struct flashpached *d);
 /* Opens the log.  False after logging why not. */
 bool fp_open_log(const struct fp_conf *c);
 
+/* Warns if this process could not open the log again; to be called with the rights of the daemon's user. */
+void fp_check_log(const struct fp_conf *c);
+
 /* Joins the fleet of that configuration, if it has one; d->fleet_conf is c then. */
 void fp_join_fleet(struct flashpached *d, struct fp_conf *c);
 void fp_leave_fleet(struct flashpached *d);

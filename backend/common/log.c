@@ -26,6 +26,7 @@ static const int priorities[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 static enum fp_log_level threshold = FP_LOG_INFO;
 static int file = STDERR_FILENO;
 static bool to_syslog, echo;
+static bool made; /* the file, by the last fp_log_open() */
 
 static struct window {
     uint64_t since_ms;
@@ -56,9 +57,15 @@ enum fp_log_level fp_log_level(void)
     return threshold;
 }
 
+/* A FIFO must hold up neither the start nor, when it is full, a message. */
+static int open_file(const char *path, int more)
+{
+    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | more, 0640);
+}
+
 int fp_log_open_file(const char *path)
 {
-    return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    return open_file(path, 0);
 }
 
 void fp_log_take_file(int fd, enum fp_log_level level)
@@ -73,6 +80,7 @@ void fp_log_take_file(int fd, enum fp_log_level level)
 int fp_log_open(const char *target, enum fp_log_level level)
 {
     int fd = STDERR_FILENO;
+    bool is_new = false;
 
     if (strcmp(target, "syslog") == 0) {
         threshold = level;
@@ -80,17 +88,22 @@ int fp_log_open(const char *target, enum fp_log_level level)
         to_syslog = true;
         return 0;
     }
-    if (strcmp(target, "stderr") != 0)
-        fd = fp_log_open_file(target);
+    if (strcmp(target, "stderr") != 0) {
+        fd = open_file(target, O_EXCL);
+        is_new = fd != -1;
+        if (fd == -1 && errno == EEXIST)
+            fd = open_file(target, 0);
+    }
     if (fd == -1)
         return -1;
+    made = is_new;
     fp_log_take_file(fd, level);
     return 0;
 }
 
 int fp_log_chown(uid_t uid, gid_t gid)
 {
-    return to_syslog || file == STDERR_FILENO ? 0 : fchown(file, uid, gid);
+    return to_syslog || file == STDERR_FILENO || !made ? 0 : fchown(file, uid, gid);
 }
 
 void fp_log_echo(bool on)

@@ -21,7 +21,10 @@ const char *fp_log_level_text(enum fp_log_level level);
 void fp_log_set_level(enum fp_log_level level);
 enum fp_log_level fp_log_level(void);
 
-/* Opens a log's file for appending.  Returns the descriptor, or -1 with errno. */
+/*
+ * Opens a log's file for appending, and makes it where there is none.  Returns the descriptor, or -1 with
+ * errno: ELOOP for a symbolic link, ENXIO for a socket, and for a FIFO that nobody reads.
+ */
 int fp_log_open_file(const char *path);
 
 /* Writes the log to that file from now on, and owns it. */
@@ -34,7 +37,10 @@ void fp_log_take_file(int fd, enum fp_log_level level);
  */
 int fp_log_open(const char *target, enum fp_log_level level);
 
-/* Gives the log's file to the user that will reopen it.  0, or -1 with errno. */
+/*
+ * Gives the log's file to the user that will reopen it, if fp_log_open() made it: one that was there may
+ * be another program's.  0, or -1 with errno.
+ */
 int fp_log_chown(uid_t uid, gid_t gid);
 
 /* While on, errors also go to standard error: during the start, when an operator looks there. */

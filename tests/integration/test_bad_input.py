@@ -7,6 +7,7 @@ import random
 import signal
 import socket
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ import procs
 import tree
 import wire
 from fetch import get
-from httpd import HITS, Httpd
+from httpd import HITS, Httpd, user_ids
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -179,6 +180,63 @@ def test_what_is_reread_often_hides_no_error(daemon):
     daemon.write_config()
     daemon.signal(signal.SIGHUP)
     wait_for(lambda: f"cannot open the log {daemon.settings['log']}" in daemon.log.read_text(), "the log to say so")
+
+
+def reopened(daemon):
+    """The log is the file that the path names now."""
+    def open_files():
+        return [os.readlink(f) for f in Path(f"/proc/{daemon.pid}/fd").iterdir()]
+    wait_for(lambda: str(daemon.settings["log"]) in open_files(), "the log to be reopened")
+
+
+def test_log_that_root_makes_is_the_users_and_another_file_is_not(daemon):
+    """root would give away any file to Apache's user."""
+    log = daemon.settings["log"] = daemon.dir / "file.log"
+    os.chown(daemon.dir, user_ids()[0], -1)
+    daemon.write_config()
+    daemon.start()
+    assert log.stat().st_uid == user_ids()[0] and "after a rotation" not in daemon.log_text()
+    log.rename(daemon.dir / "file.log.1")
+    daemon.signal(signal.SIGHUP)
+    reopened(daemon)
+    daemon.stop()
+    os.chown(log, 0, 0)
+    log.chmod(0o600)
+    daemon.start()
+    assert log.stat().st_uid == 0 and "after a rotation" in daemon.log_text()
+
+
+def test_log_that_cannot_be_written(daemon):
+    daemon.settings["log"] = daemon.dir / "fifo"
+    os.mkfifo(daemon.settings["log"])
+    daemon.write_config()
+    refused(daemon, "FP0008", daemon.settings["log"], "reader has to start first")
+    daemon.settings["log"] = daemon.dir / "link"
+    daemon.settings["log"].symlink_to("file.log")
+    daemon.write_config()
+    refused(daemon, "FP0008", "name the file that it leads to")
+
+
+def test_log_is_a_fifo_that_is_read(daemon):
+    daemon.settings["log"] = daemon.dir / "fifo"
+    os.mkfifo(daemon.settings["log"])
+    os.chown(daemon.settings["log"], user_ids()[0], -1)
+    reader = os.open(daemon.settings["log"], os.O_RDONLY | os.O_NONBLOCK)
+    text = []
+    daemon.log_text = lambda: text.append(read_now(reader)) or "".join(text)
+    daemon.write_config()
+    daemon.start()
+    daemon.signal(signal.SIGHUP)
+    wait_for(lambda: "reread" in daemon.log_text(), "the FIFO to be opened again")
+    assert daemon.stop() == 0
+    os.close(reader)
+
+
+def read_now(fd):
+    try:
+        return os.read(fd, 65536).decode()
+    except OSError:                     # nothing now, or it is closed
+        return ""
 
 
 @pytest.mark.parametrize("arguments", ([], ["-f"], ["-o", "pid_file=/nonexistent/pid"]), ids=" ".join)

@@ -334,6 +334,46 @@ START_TEST(link_is_not_followed)
 }
 END_TEST
 
+/* Started as root, the daemon would give away whatever the path names. */
+START_TEST(only_a_file_that_was_made_is_given_away)
+{
+    const char *other = unit_join(dir, "other");
+    struct stat st;
+
+    ck_assert_int_eq(fp_log_chown(geteuid(), getegid()), 0);
+    ck_assert_int_eq(close(open(other, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+    ck_assert_int_eq(fp_log_open(other, FP_LOG_INFO), 0);
+    /* Without root's rights this would fail. */
+    ck_assert_int_eq(fp_log_chown(geteuid() + 1, getegid()), 0);
+    ck_assert_int_eq(stat(other, &st), 0);
+    ck_assert_uint_eq(st.st_uid, geteuid());
+    unlink(other);
+    ck_assert_int_eq(fp_log_open(other, FP_LOG_INFO), 0);
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(fp_log_chown(1, 1), 0);
+    ck_assert_int_eq(stat(other, &st), 0);
+    ck_assert_uint_eq(st.st_uid, 1);
+}
+END_TEST
+
+START_TEST(fifo_holds_nobody_up)
+{
+    const char *fifo = unit_join(dir, "fifo");
+    int reader;
+
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+    ck_assert_int_eq(fp_log_open(fifo, FP_LOG_DEBUG), -1);
+    ck_assert_int_eq(errno, ENXIO);
+    reader = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ck_assert_int_eq(fp_log_open(fifo, FP_LOG_DEBUG), 0);
+    /* More than it holds: the rest is lost. */
+    repeat(10000, FP_LOG_DEBUG, 1);
+    ck_assert_int_gt(read(reader, text, sizeof(text)), 0);
+    close(reader);
+}
+END_TEST
+
 START_TEST(children_do_not_inherit_the_log)
 {
     const int here = unit_open_fds();
@@ -420,6 +460,8 @@ int main(void)
     tcase_add_test(t, opening_again_leaks_nothing);
     tcase_add_test(t, log_and_level_stay_what_they_were_if_the_new_log_cannot_be_opened);
     tcase_add_test(t, link_is_not_followed);
+    tcase_add_test(t, only_a_file_that_was_made_is_given_away);
+    tcase_add_test(t, fifo_holds_nobody_up);
     tcase_add_test(t, children_do_not_inherit_the_log);
     tcase_add_test(t, stderr_and_syslog);
     tcase_add_test(t, full_disk_does_not_end_the_service);
