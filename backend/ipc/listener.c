@@ -23,12 +23,14 @@
 #define MOST_GROUPS   1024 /* of a process; with more no client is accepted */
 #define PAUSE_SECONDS 0.1  /* of accepting, after descriptors ran out */
 #define AGAIN_SECONDS 1.   /* between two attempts to make the socket again */
+#define FOR_ROOT      2    /* connections of root above the limit: Apache's user may hold all others */
 
 /* A connection, which can be found again here when it has to go. */
 struct member {
     TAILQ_ENTRY(member) link;
     struct fp_listener *listener;
     struct fp_connection *conn;
+    bool root; /* the peer is root */
 };
 
 struct fp_listener {
@@ -72,7 +74,7 @@ static void on_closed(void *ctx, struct fp_connection *conn)
 
 static const struct fp_connection_ops member_ops = { on_question, on_closed };
 
-static void admit(struct fp_listener *l, int sock)
+static void admit(struct fp_listener *l, int sock, bool root)
 {
     struct member *m = fp_memory_take_zeroed(1, sizeof(*m));
 
@@ -81,6 +83,7 @@ static void admit(struct fp_listener *l, int sock)
         return;
     }
     m->listener = l;
+    m->root = root;
     m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.tables, l->settings.watch,
                                    l->settings.sees);
     if (m->conn == NULL) {
@@ -130,7 +133,7 @@ static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
  * True for the very identity that we have: for another we would open files
  * with rights that it lacks.  Root could take our identity on anyway.
  */
-static bool is_welcome(const struct fp_listener *l, int sock)
+static bool is_welcome(const struct fp_listener *l, int sock, bool *root_r)
 {
     const struct fp_listener_settings *s = &l->settings;
     struct ucred peer;
@@ -138,7 +141,8 @@ static bool is_welcome(const struct fp_listener *l, int sock)
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == -1)
         return false;
-    if (peer.uid == 0)
+    *root_r = peer.uid == 0;
+    if (*root_r)
         return true;
     if (peer.uid == s->uid && peer.gid == s->gid)
         return has_our_groups(l, sock, peer.pid);
@@ -149,15 +153,15 @@ static bool is_welcome(const struct fp_listener *l, int sock)
     return false;
 }
 
-/* Ends the connection that was idle longest.  Its child connects again when it has a question, while
- * a child that gets no connection would serve without us. */
-static bool displace(struct fp_listener *l)
+/* Ends the connection that was idle longest; one of root's only for root.  Its child connects again when it
+ * has a question, while a child that gets no connection would serve without us. */
+static bool displace(struct fp_listener *l, bool root)
 {
     struct member *m;
 
     TAILQ_FOREACH_REVERSE(m, &l->members, members, link)
     {
-        if (fp_connection_is_idle(m->conn)) {
+        if (fp_connection_is_idle(m->conn) && (root || !m->root)) {
             fp_connection_destroy(&m->conn);
             l->counts.displaced++;
             return true;
@@ -166,18 +170,18 @@ static bool displace(struct fp_listener *l)
     return false;
 }
 
-static bool has_room(struct fp_listener *l)
+static bool has_room(struct fp_listener *l, bool root)
 {
     const size_t most = l->settings.max_connections;
 
-    if (l->counts.open < most)
+    if (l->counts.open < most + (root ? FOR_ROOT : 0))
         return true;
     fp_log(FP_LOG_WARNING, 12,
            "there are %zu connections already: a new one replaces the "
            "longest-idle one, or is refused; raise max_connections, of which the limit on descriptors allows "
            "a quarter of itself",
            most);
-    return displace(l);
+    return displace(l, root);
 }
 
 static void on_pause_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -192,6 +196,7 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
 {
     struct fp_listener *l = w->data;
     int sock = accept4(l->sock, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    bool root;
 
     fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
@@ -207,8 +212,8 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
         }
         return;
     }
-    if (is_welcome(l, sock) && has_room(l)) {
-        admit(l, sock);
+    if (is_welcome(l, sock, &root) && has_room(l, root)) {
+        admit(l, sock, root);
         return;
     }
     l->counts.refused++;

@@ -25,7 +25,7 @@ struct fp_listener_settings {
     bool own;         /* this user made it: makes it again where it was removed, and removes it */
     uid_t uid;        /* of clients, beside root */
     gid_t gid;
-    size_t max_connections; /* a new one replaces the longest-idle, or is refused */
+    size_t max_connections; /* a new one replaces the longest-idle, or is refused; root has two more */
     const struct fp_connection_ops *ops;
     void *ctx;                          /* for the ops, and for this: */
     void (*out_of_descriptors)(void *); /* none is left for a new connection: give some back */

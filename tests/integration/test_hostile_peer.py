@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import select
+import signal
 import struct
 import termios
 
@@ -15,6 +16,7 @@ import pytest
 import tree
 import wire
 from fetch import Load, get
+from httpd import user_ids
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -254,6 +256,36 @@ def test_peer_harms_only_itself(case, daemon, server, root, bodycheck_program, o
 def server_connections():
     """As many as two children of 48 threads can have, and a few files."""
     return 2 * 48 + 4
+
+
+@contextlib.contextmanager
+def as_apache():
+    uid, gid = user_ids()
+    os.setegid(gid)
+    os.seteuid(uid)
+    yield
+    os.seteuid(0)
+    os.setegid(0)
+
+
+def test_root_is_not_locked_out(lab, root, flashpachectl):
+    """A CGI may hold all connections with questions, and ask for more as soon as one is free."""
+    daemon = lab.daemon("crowded", workers=1, max_connections=2, lookup_timeout_ms=60000).start()
+    os.kill(daemon.worker_pids()[0], signal.SIGSTOP)
+    with contextlib.ExitStack() as stack, as_apache():
+        for name in ("f1.bin", "f2.bin"):
+            stack.enter_context(wire.greet(daemon.socket)).sendall(wire.whole_lookup(root / name))
+        with wire.connect(daemon.socket) as conn:
+            assert wire.is_closed_by_peer(conn)
+        os.seteuid(0)
+        for _ in range(4):
+            assert flashpachectl("-s", daemon.socket, "status").returncode == 0
+        own = [stack.enter_context(wire.greet(daemon.socket)) for _ in range(2)]
+        os.seteuid(user_ids()[0])
+        with wire.connect(daemon.socket) as conn:
+            assert wire.is_closed_by_peer(conn)
+        for conn in own:
+            assert wire.ask(conn, wire.report(wire.STATS)), "an idle connection of root's made room for another user's"
 
 
 def test_slow_peers_that_are_right_are_served(daemon, server, root, bodycheck_program, outcome):
