@@ -15,6 +15,10 @@
 
 #define LEAST_FILES 16 /* even if too few are left for them */
 
+/* With fewer, and one for each worker, hardly a connection could be accepted: 23 are open at the start, more
+ * with fanotify, a fleet and a log's file, and each connection and each answer needs one. */
+#define LEAST_DESCRIPTORS 40
+
 /* Sites have more files than this.  With descriptors for so few, most files that are too large to be kept by
  * their content are opened again and again. */
 #define FEW_FILES 4096
@@ -61,6 +65,19 @@ static size_t derive_contents(const struct flashpached *d, const struct fp_conf 
 static size_t derive_answers(const struct flashpached *d, const struct fp_conf *c)
 {
     return derive_bytes(c->max_answer_bytes, d->memory / ANSWERS_SHARE, &for_answers);
+}
+
+bool fp_derive_fits(const struct flashpached *d, const struct fp_conf *c)
+{
+    const size_t needed = c->workers + LEAST_DESCRIPTORS;
+
+    if (d->descriptors >= needed)
+        return true;
+    fp_log(FP_LOG_ERROR, 7,
+           "the limit of %zu descriptors is too low for %u workers: raise it (LimitNOFILE=, ulimit -n) to "
+           "%zu at the least, better to 16384 or more, or lower workers",
+           d->descriptors, c->workers, needed);
+    return false;
 }
 
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c)

@@ -5,6 +5,7 @@
 #ifndef FP_DERIVE_H
 #define FP_DERIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,9 @@
 
 struct flashpached;
 struct fp_conf;
+
+/* False after logging that the limit on descriptors is too low for the daemon to be of use. */
+bool fp_derive_fits(const struct flashpached *d, const struct fp_conf *c);
 
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c);
 

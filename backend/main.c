@@ -264,7 +264,6 @@ static bool prepare(struct flashpached *d)
                "cannot set nice -10 (%m): while the processors are busy, changes reach the cache late and "
                "clients ask instead of using leases; start flashpached as root, or with Nice=-10 and "
                "LimitNICE=-10");
-    d->descriptors = fp_priv_raise_descriptors();
     d->memory = fp_memory_limit("");
     if (!take_socket(d))
         return false;
@@ -453,8 +452,11 @@ int main(int argc, char **argv)
     if (!(d.args.passed ? fp_supervisor_take_socket(&d.sock, &d.lock) : fp_service_take_socket(&d.sock)))
         return 1;
     d.conf = fp_conf_load(d.args.file, d.args.overrides, d.args.n_overrides);
-    if (d.conf == NULL)
+    d.descriptors = fp_priv_raise_descriptors();
+    if (d.conf == NULL || !fp_derive_fits(&d, d.conf)) {
+        fp_conf_destroy(&d.conf);
         return 1;
+    }
     if (d.args.check) {
         printf("flashpached: configuration %s is good\n", d.args.file);
         fp_conf_destroy(&d.conf);

@@ -16,6 +16,7 @@ import tree
 import wire
 from fetch import get
 from httpd import HITS, Httpd, user_ids
+from system_limits import with_descriptors
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -121,6 +122,20 @@ def test_socket_left_behind_is_replaced(daemon):
     daemon.kill()
     assert stat.S_ISSOCK(daemon.socket.stat().st_mode)
     daemon.start()
+
+
+def test_too_few_descriptors_for_the_workers(daemon):
+    """It would be ready, and never accept a connection."""
+    daemon.settings["workers"] = 64
+    daemon.write_config()
+    daemon.program = with_descriptors(80, daemon.program, daemon.dir / "few")
+    refused(daemon, "FP0007", "limit of 80 descriptors is too low for 64 workers", "ulimit -n", "lower workers")
+    assert daemon.run("-t").returncode == 1
+    daemon.settings["workers"] = 16
+    daemon.write_config()
+    assert daemon.run("-t").returncode == 0
+    with daemon:
+        wire.greet(daemon.socket).close()
 
 
 def test_check_flag(daemon):
