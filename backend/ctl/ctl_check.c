@@ -8,11 +8,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <grp.h>
 #include <libgen.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/client.h"
@@ -99,6 +102,40 @@ static void check_socket(struct check *c)
 }
 
 /* ---- the daemon ---- */
+
+/* The length of the first directory's path above the socket that this user cannot pass; 0: there is none. */
+static int find_closed(const char *socket, uid_t uid, gid_t gid)
+{
+    const pid_t pid = fork();
+    const struct passwd *user;
+    int status;
+
+    if (pid != 0)
+        return pid != -1 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    user = getpwuid(uid);
+    if (user == NULL || initgroups(user->pw_name, gid) == -1 || setgid(gid) == -1 || setuid(uid) == -1)
+        _exit(0);
+    for (const char *end = strchr(socket + 1, '/'); end != NULL; end = strchr(end + 1, '/')) {
+        char dir[FP_MAX_SOCKET_PATH + 1];
+
+        snprintf(dir, sizeof(dir), "%.*s", (int)(end - socket), socket);
+        if (access(dir, X_OK) == -1 && errno == EACCES)
+            _exit((int)strlen(dir));
+    }
+    _exit(0);
+}
+
+/* Children that are connected go on; others cannot connect. */
+static void check_way(struct check *c)
+{
+    const uid_t uid = (uid_t)ctl_value(c->reports.about, "uid");
+    const gid_t gid = (gid_t)ctl_value(c->reports.about, "gid");
+    const int len = geteuid() == 0 ? find_closed(c->ctl->socket, uid, gid) : 0;
+
+    if (len > 0)
+        say(c, BAD, "uid %u cannot pass %.*s, so new children of httpd cannot connect: chmod a+x %.*s",
+            (unsigned)uid, len, c->ctl->socket, len, c->ctl->socket);
+}
 
 static void check_version(struct check *c)
 {
@@ -454,6 +491,7 @@ static enum ctl_exit check_all(struct check *c)
     rc = ctl_read_reports(c->ctl, wanted, &c->reports);
     if (rc == CTL_DONE) {
         check_version(c);
+        check_way(c);
         check_workers(c);
         check_seccomp(c);
         check_promptness(c);

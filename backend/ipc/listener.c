@@ -41,7 +41,8 @@ struct fp_listener {
     ev_timer pause;
     ev_stat path;                        /* of the socket */
     struct stat made;                    /* what was there when it was ours */
-    ev_timer again;                      /* while there is nothing */
+    bool hidden;                         /* we may not look there now */
+    ev_timer again;                      /* while there is nothing, or it is hidden */
     TAILQ_HEAD(members, member) members; /* the one that asked last is first */
     struct fp_listener_counts counts;
     gid_t groups[MOST_GROUPS]; /* ours, n_groups of them */
@@ -293,11 +294,44 @@ static void report_loss(const struct fp_listener *l, bool replaced)
         l->settings.path, replaced ? "was replaced, what is there now is another process's" : "was removed");
 }
 
+/* errno says why. */
+static void report_hidden(const struct fp_listener *l)
+{
+    fp_log(FP_LOG_ERROR, 5,
+           "the socket %s cannot be looked at (%m): this daemon keeps the connections that it has, and new "
+           "children of the same user cannot connect; let uid %u pass all directories above it",
+           l->settings.path, (unsigned)l->settings.uid);
+}
+
+/* Looks at what the path leads to, and deals with it.  False: it has to be looked at again. */
+static bool settle(struct fp_listener *l)
+{
+    struct stat now;
+    const bool there = lstat(l->settings.path, &now) == 0;
+
+    if (!there && errno != ENOENT && errno != ENOTDIR) {
+        if (!l->hidden)
+            report_hidden(l);
+        l->hidden = true;
+        return false;
+    }
+    /* It may have been hidden from the start on. */
+    if (there && l->hidden && l->made.st_nlink == 0)
+        l->made = now;
+    l->hidden = false;
+    if (there && fp_socket_path_same(&now, &l->made))
+        return true;
+    if (!there && l->settings.own)
+        return listen_again(l);
+    report_loss(l, there);
+    return true;
+}
+
 static void on_again(struct ev_loop *loop, ev_timer *w, int events)
 {
     fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
-    if (listen_again(w->data))
+    if (settle(w->data))
         ev_timer_stop(loop, w);
 }
 
@@ -307,11 +341,7 @@ static void on_moved(struct ev_loop *loop, ev_stat *w, int events)
 
     fp_turn_work(FP_WORK_CONNECTION);
     (void)events;
-    if (fp_socket_path_same(&w->attr, &l->made))
-        return;
-    if (w->attr.st_nlink != 0 || !l->settings.own)
-        report_loss(l, w->attr.st_nlink != 0);
-    else if (!ev_is_active(&l->again) && !listen_again(l))
+    if (!ev_is_active(&l->again) && !settle(l))
         ev_timer_again(loop, &l->again);
 }
 
@@ -338,8 +368,8 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_lis
     }
     ev_io_set(&l->acceptable, l->sock, EV_READ);
     ev_io_start(loop, &l->acceptable);
-    if (!remember_place(l))
-        report_loss(l, false);
+    if (!remember_place(l) && !settle(l))
+        ev_timer_again(loop, &l->again);
     ev_stat_start(loop, &l->path);
     return l;
 }

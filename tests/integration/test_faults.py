@@ -226,6 +226,27 @@ def test_socket_removed(under_load, server, daemon):
             fault.ends()
 
 
+def test_directory_above_the_socket_is_closed(lab, flashpachectl):
+    """The socket is there, and nobody of Apache's user reaches it."""
+    daemon = lab.daemon("closed", **SETTINGS)
+    daemon.dir.chmod(0o700)
+    daemon.start()
+
+    def told(what):
+        wait_for(lambda: what in daemon.log_text(), f"'{what}' in the log", timeout=10)
+
+    def check():
+        return flashpachectl("-s", daemon.socket, "check").stdout
+    told("cannot be looked at (Permission denied)")
+    assert f"cannot pass {daemon.dir}, so new children" in check()
+    daemon.dir.chmod(0o755)
+    assert "cannot pass" not in check()
+    assert "was re" not in daemon.log_text()
+    # The daemon sees again what becomes of it.
+    daemon.socket.rename(daemon.socket.with_name("away"))
+    told("was removed")
+
+
 @contextmanager
 def emptied(directory, user="root", mode=0o710):
     away = directory.with_name("away")
