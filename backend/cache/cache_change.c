@@ -45,14 +45,18 @@ static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, c
            && fp_names_find(c->lists[e->names - 1], name, len) != -1;
 }
 
-/* A file that has gone must not be kept open: its space would stay in use. */
-static void close_replaced(struct fp_cache *c, struct fp_entry *e)
+static void close_entry(struct fp_cache *c, struct fp_entry *e)
 {
-    if (!fp_entry_is_file(e))
-        return;
     fp_entry_drop_fd(c, e);
     e->tried = false;
     fp_entry_set_kind(c, e, fp_entry_kind(e));
+}
+
+/* A file that has gone must not be kept open: its space would stay in use. */
+static void close_replaced(struct fp_cache *c, struct fp_entry *e)
+{
+    if (fp_entry_is_file(e))
+        close_entry(c, e);
 }
 
 /* Rights may be gone without a trace in the directory's mode and owner: by an access list, a label.  So the
@@ -163,7 +167,8 @@ static bool is_concerned(const struct fp_cache *c, const struct fp_entry *e, con
     return e->linked || fp_path_is_below(e->path, e->len, at) || is_access_of(c, e, at, len);
 }
 
-/* mount: the entries on it as well; 0: there is none. */
+/* mount: the entries on it as well, and they are closed; 0: there is none.  A file system that was unmounted
+ * by umount -l goes once nothing of it is open, and nobody may ask for these entries again. */
 static size_t invalidate(struct fp_cache *c, const char *at, uint32_t mount)
 {
     struct fp_entry *e;
@@ -174,6 +179,8 @@ static size_t invalidate(struct fp_cache *c, const char *at, uint32_t mount)
     {
         const bool on_mount = mount != 0 && e->validity.mount == mount;
 
+        if (on_mount && e->fd != -1)
+            close_entry(c, e);
         if (e->expires_ms == 0 || !(on_mount || (at != NULL ? is_concerned(c, e, at) : e->watched)))
             continue;
         fp_entry_invalidate(c, e);

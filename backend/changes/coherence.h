@@ -35,7 +35,8 @@ struct fp_change_ops {
                       size_t *visited);
     size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
     size_t (*lost)(void *ctx);
-    /* Something was mounted or unmounted at that point, "/" if it is not known where; mount: its id, 0: unknown. */
+    /* Something was mounted or unmounted at that point, "/" if it is not known where.  mount: its id, and
+     * what is open there is closed; 0: unknown. */
     size_t (*remounted)(void *ctx, const char *point, uint32_t mount);
     bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
     /* False: nothing depends on the key. */

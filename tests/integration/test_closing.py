@@ -210,3 +210,32 @@ def test_the_loop_closes_no_file(lab, base, tmp_path):
         closed = [line for line in trace.read_text().splitlines() if line.startswith("close(")]
         assert closed, "strace saw the connections"
         assert not [line for line in closed if str(root) in line]
+
+
+def open_on(device, daemon):
+    """The number of files and directories of the device that the daemon and its processes have open."""
+    def is_there(file):
+        with contextlib.suppress(OSError):
+            return os.stat(file).st_dev == device
+        return False
+    return sum(is_there(f"/proc/{pid}/fd/{fd}") for pid in daemon.family() for fd in os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_a_file_system_that_is_unmounted_is_let_go(lab, base):
+    """Nobody asks for anything there again, and its device is free."""
+    point = base / "let-go"
+    point.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", point], check=True)
+    try:
+        for i in range(FILES):
+            tree.put(point / f"d{i}" / "file.txt", "content\n")
+        device = point.stat().st_dev
+        daemon = lab.daemon("let-go-daemon", content_file_max=0).start()
+        with wire.greet(daemon.socket) as conn:
+            for i in range(FILES):
+                assert wire.parse_answer(wire.ask(conn, wire.whole_lookup(point / f"d{i}" / "file.txt")))[0] == OK
+                assert wire.parse_answer(wire.ask(conn, wire.whole_lookup(point / f"d{i}")))[0] == OK
+        assert open_on(device, daemon) > FILES
+    finally:
+        subprocess.run(["umount", "-l", point], check=True)
+    wait_for(lambda: open_on(device, daemon) == 0, "the daemon to let go of the file system", timeout=20)

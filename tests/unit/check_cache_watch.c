@@ -423,6 +423,36 @@ START_TEST(what_was_seen_of_a_mount_that_went_is_not_valid)
 }
 END_TEST
 
+static void walk_on(const char *path, const char *what, uint32_t mount)
+{
+    walk(path, what);
+    validity[1].mount = validity[2].mount = mount;
+    if (answer.fd == -1)
+        answer.fd = kit_file('0');
+    insert(path);
+}
+
+/* Else the file system would stay in use until somebody asks for them. */
+START_TEST(what_is_open_on_a_mount_that_went_is_closed)
+{
+    walk_on("/m/file", "ddf", 7);
+    walk_on("/m/changed", "ddf", 7);
+    walk_on("/m/dir", "ddd", 7);
+    walk_on("/n/file", "ddf", 8);
+    walk_on("/n/dir", "ddd", 8);
+    change("/m", "changed", false);
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 3);
+    ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 2);
+    fp_cache_change_ops.remounted(cache, "/m", 7);
+    kit_now_ms++;
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 1);
+    ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 1);
+    assert_each(known, "!/m/file !/m/changed !/m/dir /n/file /n/dir");
+    walked("/m/file", "ddf");
+    assert_each(known, "/m/file !/m/dir");
+}
+END_TEST
+
 /* Nothing reports events there, except that another file system is mounted there now. */
 START_TEST(what_is_not_watched_goes_with_its_mount)
 {
@@ -518,6 +548,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, nothing_below_is_told_any_more);
     tcase_add_test(t, how_many_the_end_of_a_watch_concerns);
     tcase_add_loop_test(t, what_was_seen_of_a_mount_that_went_is_not_valid, 0, 2);
+    tcase_add_test(t, what_is_open_on_a_mount_that_went_is_closed);
     tcase_add_test(t, what_is_not_watched_goes_with_its_mount);
     tcase_add_test(t, only_what_is_watched_is_doubted);
     tcase_add_test(t, links_are_doubted_everywhere);
