@@ -22,13 +22,22 @@ struct row {
 };
 
 struct fp_latency {
+    bool (*is_mounted)(void *ctx, const char *point);
+    void *ctx;
     size_t n;
+    size_t hand; /* the row that is looked at next for its mount being gone */
     struct row rows[FP_LATENCY_MOUNTS + 1]; /* the last: all others */
 };
 
-struct fp_latency *fp_latency_create(void)
+struct fp_latency *fp_latency_create(bool (*is_mounted)(void *ctx, const char *point), void *ctx)
 {
-    return calloc(1, sizeof(struct fp_latency));
+    struct fp_latency *l = calloc(1, sizeof(*l));
+
+    if (l != NULL) {
+        l->is_mounted = is_mounted;
+        l->ctx = ctx;
+    }
+    return l;
 }
 
 void fp_latency_destroy(struct fp_latency **lp)
@@ -41,6 +50,37 @@ void fp_latency_destroy(struct fp_latency **lp)
     free(l);
 }
 
+static void add_up(struct row *to, const struct row *from)
+{
+    to->count += from->count;
+    to->sum_us += from->sum_us;
+    if (from->longest_us > to->longest_us)
+        to->longest_us = from->longest_us;
+    for (size_t i = 0; i < FP_LATENCY_BUCKETS; i++)
+        to->buckets[i] += from->buckets[i];
+}
+
+/* The row of the point where there is no room: that of a mount which is gone, or the one of all others.  One
+ * row is looked at each time, as each walk on one of too many mounts comes here. */
+static struct row *make_room(struct fp_latency *l, const char *point)
+{
+    struct row *others = &l->rows[FP_LATENCY_MOUNTS], *r = &l->rows[l->hand];
+    char *copy;
+
+    l->hand = (l->hand + 1) % FP_LATENCY_MOUNTS;
+    if (l->is_mounted(l->ctx, r->point))
+        return others;
+    copy = strdup(point);
+    if (copy == NULL) {
+        fp_memory_is_out();
+        return others;
+    }
+    add_up(others, r);
+    free(r->point);
+    *r = (struct row){ .point = copy };
+    return r;
+}
+
 /* Returns NULL if there is no memory. */
 static struct row *row_of(struct fp_latency *l, const char *point)
 {
@@ -49,7 +89,7 @@ static struct row *row_of(struct fp_latency *l, const char *point)
             return &l->rows[i];
     }
     if (l->n > FP_LATENCY_MOUNTS)
-        return &l->rows[FP_LATENCY_MOUNTS];
+        return make_room(l, point);
     l->rows[l->n].point = strdup(l->n < FP_LATENCY_MOUNTS ? point : OTHERS);
     if (l->rows[l->n].point == NULL)
         fp_memory_is_out();

@@ -6,6 +6,7 @@
 #ifndef FP_LATENCY_H
 #define FP_LATENCY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,8 +14,11 @@
 
 struct fp_latency;
 
-/* Returns NULL if there is no memory. */
-struct fp_latency *fp_latency_create(void);
+/*
+ * is_mounted: true if a file system is still mounted at that point.  Where there is no room, a point at which
+ * none is gives way, and its walks count as those of others.  Returns NULL if there is no memory.
+ */
+struct fp_latency *fp_latency_create(bool (*is_mounted)(void *ctx, const char *point), void *ctx);
 void fp_latency_destroy(struct fp_latency **l);
 
 /* Counts a walk that ended on the file system mounted at that point. */

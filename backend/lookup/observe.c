@@ -2,6 +2,8 @@
 #include "config.h"
 #include "lookup/observe.h"
 
+#include <string.h>
+
 #include "admin/hot.h"
 #include "admin/latency.h"
 #include "admin/slow.h"
@@ -14,10 +16,21 @@
 
 #define UNKNOWN "(unknown)"
 
+static bool is_mounted(void *ctx, const char *point)
+{
+    const struct fp_observer *o = ctx;
+    const size_t len = strlen(point);
+    size_t known = len;
+
+    if (point[0] == '/')
+        fp_coherence_mount_of(o->coherence, point, len, &known);
+    return known == len;
+}
+
 int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, uint32_t slow_ms)
 {
     o->coherence = coherence;
-    o->latency = fp_latency_create();
+    o->latency = fp_latency_create(is_mounted, o);
     o->slow = fp_slow_create(slow_ms);
     o->hot = fp_hot_create();
     if (o->latency != NULL && o->slow != NULL && o->hot != NULL)
