@@ -21,10 +21,38 @@
 
 /* ---- the content ---- */
 
+/* Core parses an access file in one thread, from open_htaccess to the file's close. */
+static _Thread_local unsigned logged; /* lines, by this thread */
+
+struct parsing {
+    struct fp_access_text text; /* must be the first: core reads it */
+    struct fp_request *q;
+    apr_uint64_t bit; /* of its step */
+    unsigned logged;  /* before it */
+};
+
+void fp_htaccess_note_line(const ap_errorlog_info *info, const char *line)
+{
+    (void)info;
+    (void)line;
+    logged++;
+}
+
+/* Each parse has to log: a result that is used again would not. */
+static apr_status_t end_parse(void *param)
+{
+    const struct parsing *parsing = param;
+
+    if (logged != parsing->logged)
+        parsing->q->access_pure &= ~parsing->bit;
+    return APR_SUCCESS;
+}
+
 static apr_status_t open_present(request_rec *r, struct fp_request *q, const char *dir, const char *path,
                                  const struct fp_access *x, ap_configfile_t **file)
 {
-    struct fp_access_text *c = fp_access_file_fetch(r, path, x);
+    const struct fp_access_text *c = fp_access_file_fetch(r, path, x);
+    struct parsing *parsing;
     apr_uint64_t bit;
     int below;
 
@@ -39,7 +67,10 @@ static apr_status_t open_present(request_rec *r, struct fp_request *q, const cha
         q->access_pure |= bit;
     else
         q->access_pure &= ~bit;
-    *file = fp_access_file_open(r->pool, path, c);
+    parsing = apr_palloc(r->pool, sizeof(*parsing));
+    *parsing = (struct parsing){ *c, q, bit, logged };
+    *file = fp_access_file_open(r->pool, path, &parsing->text);
+    (*file)->close = end_parse;
     return APR_SUCCESS;
 }
 

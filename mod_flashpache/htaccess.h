@@ -7,6 +7,7 @@
 
 #include <httpd.h>
 #include <http_config.h>
+#include <http_core.h>
 
 #include "common/errors.h"
 
@@ -27,6 +28,10 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
  */
 fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, const char *dir,
                            const char *name, const struct fp_access **access_r);
+
+/* error_log: notes whether a parse logs. The result of one that does is not kept, so each request logs
+ * as in stock. */
+void fp_htaccess_note_line(const ap_errorlog_info *info, const char *line);
 
 /* Before core's walk: gives it the parsed files of the path's directories. */
 void fp_htaccess_inject(request_rec *r);

@@ -4,7 +4,9 @@ end: all as in stock."""
 
 import contextlib
 import os
+import re
 import threading
+import time
 
 import pytest
 
@@ -16,6 +18,7 @@ from waiting import wait_for
 ONE_CHILD = "StartServers 1\nServerLimit 1\nThreadLimit 16\nThreadsPerChild 16\nMaxRequestWorkers 16\n" \
             "MinSpareThreads 1\nMaxSpareThreads 16\n"
 ROUNDS = 3
+KEPT_FROM_S = 4        # a file's age; SETTLED_S of access_file.c, and the rest of its last second
 
 
 def overrides(root):
@@ -148,6 +151,40 @@ def test_what_others_parse_is_parsed_once_a_request(lab, base, text, word, reque
         for number in range(1, 2 * ROUNDS):
             assert client.get("/d/page.txt") == (200, b"page\n")
             assert lines(root / "told") == [word] * number
+
+
+# ---- parsing that logs ----
+
+WARNED = {"override": "Options +Indexes\n", "unknown": "NoSuchDirective x\n",
+          "errordocument": "ErrorDocument 401 http://x.test/\n", "option": "RewriteOptions MaxRedirects=5\n",
+          "flag": "RewriteCond %{REQUEST_FILENAME} -f [NC]\n"}
+
+
+def test_each_request_logs_the_warnings_of_the_parser(lab, base):
+    root = base / "warned"
+    for name, text in WARNED.items():
+        tree.put(root / name / ".htaccess", f"{text}Header set X-Rule warned\n")
+        tree.put(root / name / "page.txt", "page\n")
+    options = dict(config=f"<Directory {root}>\nAllowOverride FileInfo Nonfatal=All\n</Directory>\n",
+                   limits=ONE_CHILD)
+    servers = (lab.stock("warned-stock", root, **options).start(),
+               lab.under_test("warned", root, daemon_settings={"ttl_ms": 60000}, **options))
+    youngest = (root / name / ".htaccess").stat().st_ctime
+    wait_for(lambda: time.time() > youngest + KEPT_FROM_S, "the files to be settled")
+
+    def logged(server, name):
+        """The numbers that each of some requests logs."""
+        found = []
+        with Client(server.port) as client:
+            for _ in range(ROUNDS):
+                before = len(server.error_text())
+                assert answers(client, f"/{name}/page.txt") == (200, "warned", b"page\n")
+                found.append(re.findall(r"AH\d{5}", server.error_text()[before:]))
+        return found
+    for name in WARNED:
+        stock, ours = (logged(server, name) for server in servers)
+        assert len(stock[0]) == 1 and ours == stock, name
+    lab.end()
 
 
 def questions(server):
