@@ -7,7 +7,7 @@
 
 #include "file.h"
 
-#define READ_SIZE ((apr_size_t)FP_FILE_SMALL) /* most bytes of one read */
+#define READ_SIZE ((apr_size_t)FP_FILE_SMALL) /* most bytes of one read, if no others are set */
 
 /* The data of a bucket, shared with its splits and copies. */
 struct shared {
@@ -17,6 +17,7 @@ struct shared {
     void *base; /* of the piece; NULL: the mapping ends with the file */
     size_t size;
     const char *bytes; /* where mapped bytes begin */
+    apr_size_t piece;  /* most bytes of one read */
 };
 
 static void bucket_destroy(void *data)
@@ -54,6 +55,8 @@ static apr_status_t mapped_read(apr_bucket *e, const char **str, apr_size_t *len
     const struct shared *s = e->data;
 
     (void)block;
+    if (e->length > s->piece)
+        apr_bucket_split(e, s->piece);
     *str = s->bytes + e->start;
     *len = e->length;
     return APR_SUCCESS;
@@ -86,7 +89,8 @@ static bool become_piece(apr_bucket *e)
     if (base == NULL)
         return false;
     piece = apr_bucket_alloc(sizeof(*piece), e->list);
-    *piece = (struct shared){ .base = base, .size = skip + n, .bytes = (const char *)base + skip };
+    *piece =
+        (struct shared){ .base = base, .size = skip + n, .bytes = (const char *)base + skip, .piece = n };
     leave_rest(e, n);
     e->type = &bucket_type_mapped;
     apr_bucket_shared_make(e, piece, 0, n);
@@ -96,7 +100,7 @@ static bool become_piece(apr_bucket *e)
 static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len, apr_read_type_e block)
 {
     struct shared *s = e->data;
-    apr_size_t n = e->length < READ_SIZE ? e->length : READ_SIZE;
+    apr_size_t n = e->length < s->piece ? e->length : s->piece;
     apr_status_t rv;
     char *buf;
 
@@ -142,13 +146,22 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_si
     e->free = apr_bucket_free;
     e->list = list;
     e->type = &bucket_type_file;
-    *s = (struct shared){ .file = file, .map = map };
+    *s = (struct shared){ .file = file, .map = map, .piece = READ_SIZE };
     fp_file_retain(file);
     if (whole != NULL && offset + (apr_off_t)length <= (apr_off_t)whole->size) {
         e->type = &bucket_type_mapped;
         s->bytes = whole->base;
+        s->piece = whole->size;
     }
     return apr_bucket_shared_make(e, s, offset, length);
+}
+
+void fp_file_bucket_set_piece(apr_bucket *e, apr_size_t piece)
+{
+    if (e->type == &bucket_type_file || e->type == &bucket_type_mapped)
+        ((struct shared *)e->data)->piece = piece;
+    for (; APR_BUCKET_IS_HEAP(e) && e->length > piece; e = APR_BUCKET_NEXT(e))
+        apr_bucket_split(e, piece);
 }
 
 bool fp_file_bucket_reads(const apr_bucket *e)

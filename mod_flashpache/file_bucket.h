@@ -38,6 +38,12 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_si
 apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bool map,
                                       apr_bucket_alloc_t *list);
 
+/*
+ * From now on a read of the bucket, which is one of the two above and stands in a brigade, gives piece bytes
+ * at most. What is mapped on demand is mapped as before.
+ */
+void fp_file_bucket_set_piece(apr_bucket *e, apr_size_t piece);
+
 /* True if the bucket's first piece will be read from its file. */
 bool fp_file_bucket_reads(const apr_bucket *e);
 

@@ -30,6 +30,9 @@ APLOG_USE_MODULE(flashpache);
 #define PIECE          ((apr_size_t)32 * 1024)
 #define CORE_KEEPS     4096 /* bytes; core's output filter holds back less than this */
 
+#define HAS_READ_BUF_SIZE                                                                                    \
+    (AP_MODULE_MAGIC_AT_LEAST(20120211, 97) && (APU_MAJOR_VERSION > 1 || APU_MINOR_VERSION >= 6))
+
 static unsigned etag_bits(const request_rec *r)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
@@ -130,14 +133,45 @@ static bool is_secondary(const conn_rec *c)
 }
 
 /*
+ * True if a filter changes the content. INCLUDES passes on what it has read so far, so the sizes of its reads
+ * decide whether the response has a Content-Length.
+ */
+static bool is_filtered(const request_rec *r)
+{
+    const ap_filter_t *f = r->output_filters;
+
+    while (f != NULL && f->frec->ftype > AP_FTYPE_RESOURCE)
+        f = f->next;
+    return f != NULL;
+}
+
+/* Bytes of one read of core's bucket: a mapping, or a buffer. */
+static apr_size_t core_piece(const request_rec *r)
+{
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+
+    if (d->enable_mmap != ENABLE_MMAP_OFF)
+        return FP_FILE_MAP_MOST;
+#if HAS_READ_BUF_SIZE
+    if (d->read_buf_size > APR_BUCKET_BUFF_SIZE) {
+        const apr_size_t most =
+            apr_bucket_alloc_aligned_floor(r->connection->bucket_alloc, d->read_buf_size);
+
+        return d->read_buf_size < most ? d->read_buf_size : most;
+    }
+#endif
+    return APR_BUCKET_BUFF_SIZE;
+}
+
+/*
  * HTTP/2's secondary connections copy the whole result of one bucket read. There small reads are
- * better than one large mapping.
+ * better than one large mapping, if no filter reads it.
  */
 static bool may_map(const request_rec *r)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
 
-    return d->enable_mmap != ENABLE_MMAP_OFF && !is_secondary(r->connection);
+    return d->enable_mmap != ENABLE_MMAP_OFF && (!is_secondary(r->connection) || is_filtered(r));
 }
 
 /* Below that size a file is never mapped. */
@@ -216,16 +250,17 @@ static bool may_use_apr_bucket(const request_rec *r, const struct fp_request *q,
 }
 
 /* APR reads 8 KB at a time, and a file system that is not local may be asked each time. */
-static void read_more_at_once(const request_rec *r, apr_bucket *e)
+static void read_more_at_once(const request_rec *r, apr_bucket *e, bool filtered)
 {
-#if AP_MODULE_MAGIC_AT_LEAST(20120211, 97) && (APU_MAJOR_VERSION > 1 || APU_MINOR_VERSION >= 6)
+#if HAS_READ_BUF_SIZE
     const apr_size_t set = ap_get_read_buf_size(r);
 
-    apr_bucket_file_set_buf_size(e, set > PIECE ? set : PIECE);
+    apr_bucket_file_set_buf_size(e, filtered ? core_piece(r) : set > PIECE ? set : PIECE);
 #else
     /* Earlier cores read sixteen pieces before they send any. */
     (void)r;
     (void)e;
+    (void)filtered;
 #endif
 }
 
@@ -234,7 +269,7 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
                               struct fp_file_use **use_r)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
-    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
+    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON, filtered = is_filtered(r);
     struct fp_file *file = q->lease->file;
     apr_off_t first;
     apr_bucket *e;
@@ -248,7 +283,7 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
     (void)look_again(r, q);
     /* A file system of another machine may have died under the answer. A read before
      * the header usually shows it (fp_reply_can_be_read). */
-    first = fp_file_is_local(file) ? 0 : FIRST_PIECE;
+    first = fp_file_is_local(file) ? 0 : filtered ? (apr_off_t)core_piece(r) : FIRST_PIECE;
     if (r->finfo.size <= first)
         return false;
     e = fp_file_apr_append(bb, file, first, r->finfo.size - first, sendfile, r, use_r);
@@ -259,7 +294,7 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
             bb, fp_file_bucket_create(file, 0, (apr_size_t)first, false, r->connection->bucket_alloc));
     if (!map)
         apr_bucket_file_enable_mmap(e, 0);
-    read_more_at_once(r, e);
+    read_more_at_once(r, e, filtered);
     return true;
 }
 
@@ -292,6 +327,8 @@ static int send_file(request_rec *r, const struct fp_request *q)
         r->status = condition;
     else if (!insert_apr_bucket(r, q, bb, &use))
         APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
+    if (!APR_BRIGADE_EMPTY(bb) && is_filtered(r))
+        fp_file_bucket_set_piece(APR_BRIGADE_FIRST(bb), core_piece(r));
     if (!APR_BRIGADE_EMPTY(bb) && !fp_reply_can_be_read(r, APR_BRIGADE_FIRST(bb))) {
         apr_brigade_cleanup(bb);
         return fp_request_again(r);

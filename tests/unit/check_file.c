@@ -424,6 +424,42 @@ START_TEST(content_needs_no_descriptor)
 }
 END_TEST
 
+/* As a content filter sees it with EnableMMAP Off. */
+static void assert_pieces(apr_bucket *e, apr_size_t size, apr_size_t piece)
+{
+    const char *p;
+    apr_size_t n;
+
+    APR_BRIGADE_INSERT_TAIL(bb, e);
+    fp_file_bucket_set_piece(e, piece);
+    for (apr_size_t at = 0; at < size; at += n) {
+        ck_assert_int_eq(read_one(e, &p, &n), APR_SUCCESS);
+        ck_assert_uint_eq(n, size - at < piece ? size - at : piece);
+        assert_bytes(p, n, (apr_off_t)at);
+        ck_assert_uint_eq(e->length, n);
+        e = APR_BUCKET_NEXT(e);
+    }
+    ck_assert_ptr_eq(e, APR_BRIGADE_SENTINEL(bb));
+    assert_reads(0, size);
+    fp_file_release(&file);
+    fp_close(&other);
+}
+
+START_TEST(reads_in_pieces)
+{
+    make_content(20000);
+    assert_pieces(fp_file_bucket_of_content(file, 20000, false, list), 20000, 8000);
+    make_file(20000, true);
+    assert_pieces(fp_file_bucket_of_content(file, 20000, false, list), 20000, 8000);
+    make_file(300 * KIB, true);
+    assert_pieces(fp_file_bucket_create(file, 0, 300 * KIB, false, list), 300 * KIB, 8000);
+    make_file(300 * KIB, false);
+    assert_pieces(fp_file_bucket_create(file, 0, 300 * KIB, true, list), 300 * KIB, 4 * MIB);
+    make_file(9 * MIB, true);
+    assert_pieces(fp_file_bucket_create(file, 0, 9 * MIB, true, list), 9 * MIB, 4 * MIB);
+}
+END_TEST
+
 START_TEST(content_is_not_copied)
 {
     const char *p, *q;
@@ -756,6 +792,7 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "contents", setup, teardown, 30);
     tcase_add_test(t, content_that_is_gone);
     tcase_add_test(t, content_needs_no_descriptor);
+    tcase_add_test(t, reads_in_pieces);
     tcase_add_test(t, content_is_not_copied);
     tcase_add_test(t, content_outlives_its_file);
     tcase_add_test(t, parts_of_a_content);
