@@ -22,13 +22,17 @@ int fp_reply_take_body(request_rec *r)
     return ap_discard_request_body(r);
 }
 
-int fp_reply_refuse(request_rec *r)
+int fp_reply_refuse(request_rec *r, fp_log_denied *log_denied)
 {
     int status = fp_reply_take_body(r);
 
     if (status != OK)
         return status;
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket", r->filename);
+    if (r->finfo.filetype == APR_SOCK)
+        log_denied(r, ENXIO); /* that of open() */
+    else
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket",
+                      r->filename);
     return HTTP_FORBIDDEN;
 }
 
@@ -40,9 +44,12 @@ int fp_reply_by_core(request_rec *r)
     return fp_request_again(r);
 }
 
+/* Where the name leads to a file now, that one cannot be opened, and core would find the same. */
 static int deny(request_rec *r, int error, fp_log_denied *log_denied)
 {
-    if (fp_view_is_unchanged(r))
+    apr_finfo_t now;
+
+    if (apr_stat(&now, r->filename, APR_FINFO_TYPE, r->pool) == APR_SUCCESS)
         log_denied(r, error);
     else
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
@@ -67,7 +74,7 @@ int fp_reply_unreadable(request_rec *r, fp_log_denied *log_denied)
     if (error != 0)
         return deny(r, error, log_denied);
     if (!S_ISREG(st.st_mode))
-        return fp_reply_refuse(r);
+        return fp_reply_refuse(r, log_denied);
     return fp_view_is_approved(r, &st) ? DECLINED : fp_request_again(r);
 }
 

@@ -13,8 +13,11 @@
  * the state of the file. Returns OK or the status. */
 int fp_reply_take_body(request_rec *r);
 
-/* Refuses a FIFO or a socket (FP0106): stock httpd hangs in open() on a FIFO. Returns the status. */
-int fp_reply_refuse(request_rec *r);
+/* Logs that r's file cannot be opened (error: errno), in core's words of that generation. */
+typedef void fp_log_denied(request_rec *r, int error);
+
+/* Refuses a FIFO (FP0106), as stock httpd hangs in its open(), and a socket, as core does. Returns the status. */
+int fp_reply_refuse(request_rec *r, fp_log_denied *log_denied);
 
 /*
  * Leaves the file to core, which opens it by its name, now. Core approved the file as the daemon saw it. If
@@ -22,9 +25,6 @@ int fp_reply_refuse(request_rec *r);
  * DECLINED or the status.
  */
 int fp_reply_by_core(request_rec *r);
-
-/* Logs that r's file cannot be opened (error: errno), in core's words of that generation. */
-typedef void fp_log_denied(request_rec *r, int error);
 
 /*
  * For a file that the daemon could not open: opens it by its name. If that fails, logs and returns 403 as core

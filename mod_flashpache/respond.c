@@ -362,7 +362,7 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (q == NULL)
         return DECLINED;
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
-        return fp_reply_refuse(r);
+        return fp_reply_refuse(r, log_denied);
     /* Core walked by the answer for the longer path, which must lead to the same file. */
     if (m == NULL || walked->lease->n_steps != q->lease->n_steps || fp_view_went_elsewhere(walked, q))
         return fp_request_again(r);
@@ -388,7 +388,7 @@ int fp_respond(request_rec *r)
      * but a file may have its name by now. */
     if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
         && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
-        return fp_reply_refuse(r);
+        return fp_reply_refuse(r, log_denied);
     /* This time the answers of the request's family are not used. */
     if (fp_request_is_again(r))
         return DECLINED;

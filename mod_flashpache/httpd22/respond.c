@@ -121,7 +121,7 @@ int fp_respond(request_rec *r)
     fp_fresh_end_handler(r);
     if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
         && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
-        return fp_reply_refuse(r);
+        return fp_reply_refuse(r, log_denied);
     if (fp_request_is_again(r))
         return DECLINED;
     q = fp_request_find(r, r->filename);
