@@ -168,11 +168,13 @@ static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
     return allowed;
 }
 
-/* A connection whose tables there was no room for is not kept: the next one may have room. */
-static void keep(struct fp_client *c, struct link *l)
+/* A connection whose tables there was no room for is not kept: the next one may have room.  answered: the
+ * daemon did, so no pause is needed any more. */
+static void keep(struct fp_client *c, struct link *l, bool answered)
 {
     pthread_mutex_lock(&c->mutex);
-    c->pause_ms = 0;
+    if (answered)
+        c->pause_ms = 0;
     if (l->sock != -1 && l->view != NULL && c->n_idle < c->max_idle) {
         c->idle[c->n_idle++] = *l;
         *l = (struct link){ -1, NULL };
@@ -249,6 +251,18 @@ static void pause_asking(struct fp_client *c, fp_status why)
 
 /* ---- one connection ---- */
 
+/* The status of a call that failed with errno: what this process lacks, or another one. */
+static fp_status lack_or(fp_status other)
+{
+    switch (errno) {
+    case EMFILE:
+    case ENFILE: return FP_LOSTFD;
+    case ENOMEM:
+    case ENOBUFS: return FP_NOMEM;
+    default: return other;
+    }
+}
+
 /* Limits calls on the socket to the time until the deadline; false: no time is left. */
 static bool limit(int sock, uint64_t deadline_ms)
 {
@@ -295,7 +309,7 @@ static fp_status receive(int sock, uint8_t *buf, struct fp_frame *f, int *fd_r)
     if (st == FP_AGAIN)
         return FP_TIMEOUT;
     if (st != FP_OK)
-        return st;
+        return st == FP_SYSTEM ? lack_or(st) : st;
     st = fp_frame_parse(f, buf, len);
     if (st != FP_OK && fd_r != NULL)
         fp_close(fd_r);
@@ -307,7 +321,9 @@ static fp_status send_frame(int sock, fp_status encoded, const struct fp_writer 
 {
     fp_status st = encoded == FP_OK ? fp_send_packet(sock, w->data, w->len, -1) : encoded;
 
-    return st == FP_AGAIN ? FP_TIMEOUT : st;
+    if (st == FP_AGAIN)
+        return FP_TIMEOUT;
+    return st == FP_SYSTEM ? lack_or(st) : st;
 }
 
 /* Sends w and receives one frame in its place until the deadline, while the daemon writes its
@@ -398,10 +414,15 @@ static void note_no_connection(struct fp_client *c, enum fp_no_connection why)
 /* Connects: FP_OK, or why not.  A daemon hangs if its queue of connections stays full. */
 static fp_status reach(struct fp_client *c, int sock)
 {
+    fp_status st;
+
     if (connect(sock, (const struct sockaddr *)&c->addr, sizeof(c->addr)) == 0)
         return FP_OK;
     if (errno == EAGAIN)
         return FP_TIMEOUT;
+    st = lack_or(FP_CLOSED);
+    if (st != FP_CLOSED)
+        return st;
     note_no_connection(c, errno == ENOENT || errno == ENOTDIR ? FP_NO_CONNECTION_MISSING
                           : errno == EACCES || errno == EPERM ? FP_NO_CONNECTION_DENIED
                                                               : FP_NO_CONNECTION_DESERTED);
@@ -417,8 +438,8 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l,
     l->view = NULL;
     l->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (l->sock == -1)
-        return FP_SYSTEM;
-    st = limit(l->sock, deadline_ms) ? reach(c, l->sock) : FP_SYSTEM;
+        return lack_or(FP_SYSTEM);
+    st = limit(l->sock, deadline_ms) ? reach(c, l->sock) : FP_TIMEOUT;
     if (st == FP_OK) {
         st = is_trusted(c, l->sock) ? greet(c, l, deadline_ms, buf) : FP_FOREIGN;
         note_no_connection(c, st == FP_CLOSED ? FP_NO_CONNECTION_REFUSED : FP_NO_CONNECTION_ENDED);
@@ -543,12 +564,12 @@ static fp_status ask_with_buffer(struct fp_client *c, struct question *q)
             fp_lease_view_retain(link.view);
             *q->view_r = link.view;
         }
-        keep(c, &link);
+        keep(c, &link, true);
         return FP_OK;
     }
     hang_up(&link);
-    /* A lack of descriptors in this process says nothing about the daemon. */
-    if (st != FP_LOSTFD)
+    /* A lack of descriptors or memory in this process says nothing about the daemon. */
+    if (st != FP_LOSTFD && st != FP_NOMEM)
         pause_asking(c, st);
     return st;
 }
@@ -638,7 +659,7 @@ bool fp_client_hint(struct fp_client *c, const char *path, size_t len, const str
         return false;
     st = send_hint(&link, id, &l);
     if (st == FP_OK || st == FP_AGAIN)
-        keep(c, &link);
+        keep(c, &link, false);
     else
         hang_up(&link);
     return st == FP_OK;

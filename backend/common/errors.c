@@ -31,7 +31,7 @@ static const struct row rows[] = {
     { FP_CLOSED, 0, "peer closed the connection" },
     { FP_NOMEM, 0, "out of memory" },
     { FP_SYSTEM, 0, "system call failed" },
-    { FP_LOSTFD, 0, "no descriptor free to receive one" },
+    { FP_LOSTFD, 0, "no descriptor free" },
     { FP_FOREIGN, 0, "the socket is another user's" },
     { FP_ELSEWHERE, 0, "the daemon sees other files" },
 };

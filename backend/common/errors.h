@@ -32,7 +32,7 @@ typedef enum fp_status {
     FP_CLOSED = 65, /* the peer is gone */
     FP_NOMEM = 66,
     FP_SYSTEM = 67,   /* a system call failed: see errno */
-    FP_LOSTFD = 68,   /* a descriptor was sent but could not be received */
+    FP_LOSTFD = 68,   /* this process has no descriptor free, for one that was sent or for a socket */
     FP_FOREIGN = 69,  /* a socket that is not trusted: another user's */
     FP_ELSEWHERE = 70 /* the peer sees other files than this process */
 } fp_status;

@@ -364,6 +364,29 @@ START_TEST(hanging_daemon_is_left_alone_for_a_while)
 }
 END_TEST
 
+/* It ends when all the time of the question is gone. */
+static void *answer_and_end_too_late(void *arg)
+{
+    uint64_t id;
+
+    if (d_greet() && d_question(&id) && d_answer(id) && d_question(&id)) {
+        held_ms += TIMEOUT_MS;
+        fp_close(&d.sock);
+    }
+    return arg;
+}
+
+START_TEST(no_time_is_left_to_connect_again)
+{
+    held_ms = unit_now_ms();
+    start(answer_and_end_too_late);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    ck_assert_int_eq((int)ask(), FP_TIMEOUT);
+    ck_assert_int_eq((int)ask(), FP_AGAIN);
+    held_ms = 0;
+}
+END_TEST
+
 /* Longer than the time until the client looks at the daemon's heartbeat. */
 #define LONG_MS 1200u
 
@@ -417,6 +440,8 @@ START_TEST(daemon_with_new_tables_is_asked_anew_at_once)
 END_TEST
 
 /* ---- a daemon that is gone ---- */
+
+#define FIRST_PAUSE_MS 25 /* ABSENT_FIRST_MS of client.c */
 
 START_TEST(no_daemon_at_all)
 {
@@ -482,6 +507,69 @@ START_TEST(idle_connection_that_outlived_its_daemon)
 }
 END_TEST
 
+/* Answers one question on each of two connections, and errs in place of the next answer on each. */
+static void *answer_two_and_err(void *arg)
+{
+    uint64_t ids[2];
+    int socks[2], erred = 0;
+
+    for (int i = 0; i < 2; i++) {
+        if (!d_greet() || !d_question(&ids[i]))
+            return arg;
+        socks[i] = d.sock;
+        d.sock = -1;
+    }
+    for (int i = 0; i < 2; i++) {
+        d.sock = socks[i];
+        d_answer(ids[i]);
+    }
+    while (erred < 2) {
+        int *sock = &socks[unit_wait_readable(socks[0], 5) ? 0 : 1];
+        const unsigned hints = d.hints;
+
+        d.sock = *sock;
+        if (!unit_wait_readable(d.sock, 5) || !d_question(&ids[0]) || d.hints != hints)
+            continue;
+        fp_send_packet(d.sock, "garbage", 7, -1);
+        fp_close(sock);
+        erred++;
+    }
+    d.sock = -1;
+    return arg;
+}
+
+static void *ask_beside(void *a)
+{
+    static struct fp_answer another;
+
+    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, NULL, &another, NULL), FP_OK);
+    fp_close(&another.fd);
+    return a;
+}
+
+/* A hint is not answered, so it says nothing about the daemon: the next pause is longer. */
+START_TEST(hint_does_not_end_the_pauses)
+{
+    static const struct fp_names names;
+    pthread_t beside;
+
+    start(answer_two_and_err);
+    ck_assert_int_eq(pthread_create(&beside, NULL, ask_beside, NULL), 0);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    ck_assert_int_eq(pthread_join(beside, NULL), 0);
+    held_ms = unit_now_ms();
+    ck_assert_int_eq((int)ask(), FP_PROTOCOL);
+    held_ms += FIRST_PAUSE_MS;
+    ck_assert(fp_client_hint(client, PATH, PATH_LEN, &names));
+    ck_assert_int_eq((int)ask(), FP_PROTOCOL);
+    held_ms += FIRST_PAUSE_MS;
+    ck_assert_int_eq((int)ask(), FP_AGAIN);
+    held_ms = 0;
+    join();
+    ck_assert_uint_eq(d.hints, 1);
+}
+END_TEST
+
 /* ---- our own limits ---- */
 
 START_TEST(no_descriptor_free_for_the_answer)
@@ -499,6 +587,24 @@ START_TEST(no_descriptor_free_for_the_answer)
     ck_assert_int_eq(answer.fd, -1);
     /* The daemon is not to blame: it is asked again at once. */
     ck_assert_int_ne((int)ask(), FP_AGAIN);
+}
+END_TEST
+
+/* Nor is it where there is none for a socket. No time passes, so no pause could end. */
+START_TEST(no_descriptor_free_for_a_connection)
+{
+    struct rlimit before;
+    fp_status st;
+
+    start(answer_three);
+    held_ms = unit_now_ms();
+    before = unit_leave_fds(0);
+    st = ask();
+    unit_restore_fds(&before);
+    ck_assert_int_eq((int)st, FP_LOSTFD);
+    ck_assert_int_eq((int)ask(), FP_OK);
+    assert_answered();
+    held_ms = 0;
 }
 END_TEST
 
@@ -556,6 +662,7 @@ int main(void)
     tcase_add_test(t, hanging_daemon_is_left_alone_for_a_while);
     tcase_add_test(t, daemon_that_was_silent_for_a_moment_is_waited_for);
     tcase_add_test(t, daemon_with_new_tables_is_asked_anew_at_once);
+    tcase_add_test(t, no_time_is_left_to_connect_again);
     t = unit_add_case(s, "gone", setup, teardown, 20);
     tcase_add_test(t, no_daemon_at_all);
     tcase_add_test(t, daemon_comes_back);
@@ -563,7 +670,9 @@ int main(void)
     tcase_add_test(t, no_socket);
     tcase_add_test(t, connection_that_is_refused);
     tcase_add_test(t, idle_connection_that_outlived_its_daemon);
+    tcase_add_test(t, hint_does_not_end_the_pauses);
     tcase_add_test(t, no_descriptor_free_for_the_answer);
+    tcase_add_test(t, no_descriptor_free_for_a_connection);
     tcase_add_test(t, no_descriptor_free_for_the_tables);
     return unit_run(s);
 }
