@@ -49,21 +49,29 @@ static const struct fp_step *step_at(const struct fp_answer *a, size_t len)
     return NULL;
 }
 
+/* The outcome of an open of the access file of that number. The answer may be without access files. */
+static fp_status access_of(const struct fp_answer *a, size_t len, unsigned i)
+{
+    const struct fp_step *step = step_at(a, len);
+
+    if (step == NULL || !fp_step_is_dir(step))
+        return FP_NOTDIR;
+    return i < a->n_names ? step->access[i].status : FP_FAILED;
+}
+
 /* Opens access files; httpd uses the first that exists. */
 static void open_access_files(struct state *s, size_t len)
 {
     const struct fp_names *names = s->settings->names;
-    const struct fp_step *step = step_at(s->walk->answer, len);
-    const bool directory = step != NULL && fp_step_is_dir(step);
 
     for (unsigned i = 0; i < names->n; i++) {
-        const fp_status st = directory ? step->access[i].status : FP_NOTDIR;
+        const fp_status st = access_of(s->walk->answer, len, i);
         const struct ctl_call c = { "open", len, names->list[i].name, names->list[i].len, st };
 
         s->each(s->ctx, &c);
         if (st == FP_OK)
             return;
-        if (st != FP_ABSENT && st != FP_NOTDIR) {
+        if (st != FP_ABSENT && st != FP_NOTDIR && st != FP_FAILED) {
             s->forbidden = true;
             return;
         }

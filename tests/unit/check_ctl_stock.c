@@ -66,6 +66,18 @@ START_TEST(an_access_file_that_may_not_be_read)
 }
 END_TEST
 
+/* The daemon keeps a limited number of lists of names. What stands behind the answer's is of another one. */
+START_TEST(an_answer_without_names)
+{
+    found("/r/d", "ddd");
+    answer.n_names = 0;
+    answer.steps[1].access[0].status = FP_OK;
+    answer.steps[2].access[0].status = FP_DENIED;
+    ck_assert_int_eq((int)walk(), CTL_END_DIRECTORY);
+    ck_assert_str_eq(told, "stat /r/d;open /r/.one;open /r/.two;open /r/d/.one;open /r/d/.two;");
+}
+END_TEST
+
 START_TEST(outside_the_root)
 {
     found("/rest/f", "ddf");
@@ -104,6 +116,7 @@ int main(void)
 
     tcase_add_test(t, each_name_of_access_files);
     tcase_add_test(t, an_access_file_that_may_not_be_read);
+    tcase_add_test(t, an_answer_without_names);
     tcase_add_test(t, outside_the_root);
     tcase_add_test(t, a_component_that_may_not_be_passed);
     tcase_add_test(t, links_of_other_owners);
