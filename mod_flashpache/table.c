@@ -20,6 +20,11 @@ struct slot {
     struct fp_item *item; /* NULL: the slot is empty */
 };
 
+struct queue {
+    struct fp_item *oldest, *youngest;
+    struct fp_item *hand; /* where the next eviction begins; NULL: at the oldest */
+};
+
 /*
  * The index is one array, probed in sequence from the slot that the hash names; at most half of it is in
  * use. So a look-up touches the array once, and an item only if the hash is its own. In a process
@@ -33,8 +38,7 @@ struct shard {
     unsigned limit;
     apr_size_t bytes;       /* of its items */
     struct fp_table *table; /* that it is a part of */
-    struct fp_item *oldest, *youngest;
-    struct fp_item *hand;  /* where the next eviction begins; NULL: at the oldest */
+    struct queue queues[FP_TABLE_QUEUES];
     struct fp_item *sweep; /* the next item of fp_table_drop_if() */
 };
 
@@ -104,7 +108,7 @@ void fp_item_release_with(apr_pool_t *p, struct fp_item *item)
 static void release_all(struct fp_item *dropped)
 {
     while (dropped != NULL) {
-        struct fp_item *next = dropped->younger;
+        struct fp_item *next = dropped->younger[FP_TABLE_ALL];
 
         fp_item_release(dropped);
         dropped = next;
@@ -191,21 +195,47 @@ static bool make_room(struct shard *s)
     return true;
 }
 
+static unsigned queues_of(const struct fp_item *item)
+{
+    return item->bytes > 0 ? FP_TABLE_SIZED + 1 : FP_TABLE_ALL + 1;
+}
+
+static void append(struct shard *s, struct fp_item *item)
+{
+    for (unsigned i = 0; i < queues_of(item); i++) {
+        struct queue *q = &s->queues[i];
+
+        item->older[i] = q->youngest;
+        item->younger[i] = NULL;
+        *(q->youngest != NULL ? &q->youngest->younger[i] : &q->oldest) = item;
+        q->youngest = item;
+    }
+}
+
+static void take_out(struct shard *s, struct fp_item *item)
+{
+    for (unsigned i = 0; i < queues_of(item); i++) {
+        struct queue *q = &s->queues[i];
+
+        if (q->hand == item)
+            q->hand = item->younger[i];
+        *(item->older[i] != NULL ? &item->older[i]->younger[i] : &q->oldest) = item->younger[i];
+        *(item->younger[i] != NULL ? &item->younger[i]->older[i] : &q->youngest) = item->older[i];
+    }
+}
+
 /* Moves the item, and the shard's reference, to the list of the dropped. */
 static void drop(struct shard *s, struct fp_item *item, struct fp_item **dropped)
 {
-    if (s->hand == item)
-        s->hand = item->younger;
     if (s->sweep == item)
-        s->sweep = item->younger;
-    *(item->older != NULL ? &item->older->younger : &s->oldest) = item->younger;
-    *(item->younger != NULL ? &item->younger->older : &s->youngest) = item->older;
+        s->sweep = item->younger[FP_TABLE_ALL];
+    take_out(s, item);
     clear_slot(s, slot_of(s, item->key, item->key_len, item->hash));
     s->count--;
     s->bytes -= item->bytes;
     atomic_fetch_sub_explicit(&s->table->total, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&s->table->bytes, item->bytes, memory_order_relaxed);
-    item->younger = *dropped;
+    item->younger[FP_TABLE_ALL] = *dropped;
     *dropped = item;
 }
 
@@ -216,27 +246,24 @@ static void add(struct shard *s, struct fp_item *item)
         return;
     fp_item_retain(item);
     set_slot(s, (struct slot){ item->hash, item });
-    item->older = s->youngest;
-    item->younger = NULL;
-    *(s->youngest != NULL ? &s->youngest->younger : &s->oldest) = item;
-    s->youngest = item;
+    append(s, item);
     s->count++;
     s->bytes += item->bytes;
     atomic_fetch_add_explicit(&s->table->total, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->table->bytes, item->bytes, memory_order_relaxed);
 }
 
-/* least: passes by items that take fewer bytes; there is one that takes as many. */
-static void evict_one(struct shard *s, apr_size_t least, struct fp_item **dropped)
+/* The queue has an item. */
+static void evict_one(struct shard *s, enum fp_table_queue which, struct fp_item **dropped)
 {
-    struct fp_item *item = s->hand != NULL ? s->hand : s->oldest;
+    struct queue *q = &s->queues[which];
+    struct fp_item *item = q->hand != NULL ? q->hand : q->oldest;
 
-    while (item->visited || item->bytes < least) {
-        if (item->bytes >= least)
-            item->visited = false;
-        item = item->younger != NULL ? item->younger : s->oldest;
+    while (item->visited) {
+        item->visited = false;
+        item = item->younger[which] != NULL ? item->younger[which] : q->oldest;
     }
-    s->hand = item;
+    q->hand = item;
     drop(s, item, dropped);
 }
 
@@ -255,9 +282,9 @@ static bool evict_for(struct shard *s, const struct fp_item *item, struct fp_ite
         || (item->bytes > s->bytes && item->bytes - s->bytes > free_bytes(s->table)))
         return false;
     while (s->bytes > 0 && item->bytes > free_bytes(s->table))
-        evict_one(s, 1, dropped);
+        evict_one(s, FP_TABLE_SIZED, dropped);
     if (s->count > 0 && s->count >= s->limit)
-        evict_one(s, 0, dropped);
+        evict_one(s, FP_TABLE_ALL, dropped);
     return true;
 }
 
@@ -327,7 +354,7 @@ static unsigned sweep_some(struct shard *s, unsigned n, bool (*expired)(const st
     for (; s->sweep != NULL && looked < n; looked++) {
         struct fp_item *item = s->sweep;
 
-        s->sweep = item->younger;
+        s->sweep = item->younger[FP_TABLE_ALL];
         if (expired(item))
             drop(s, item, &dropped);
     }
@@ -354,7 +381,7 @@ void fp_table_drop_if(struct fp_table *t, bool (*expired)(const struct fp_item *
         t->swept = (t->swept + 1) % t->n_shards;
         s = &t->shards[t->swept];
         pthread_mutex_lock(&s->mutex);
-        s->sweep = s->oldest;
+        s->sweep = s->queues[FP_TABLE_ALL].oldest;
         pthread_mutex_unlock(&s->mutex);
         done++;
     }
@@ -375,8 +402,8 @@ static apr_status_t end(void *data)
         if (pthread_mutex_trylock(&s->mutex) != 0)
             continue;
         s->limit = 0;
-        while (s->oldest != NULL)
-            drop(s, s->oldest, &dropped);
+        while (s->queues[FP_TABLE_ALL].oldest != NULL)
+            drop(s, s->queues[FP_TABLE_ALL].oldest, &dropped);
         free(s->slots);
         s->slots = NULL;
         s->n_slots = 0;

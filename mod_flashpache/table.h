@@ -4,10 +4,10 @@
  * replaced item lives until the last request releases it. Eviction is SIEVE, as in the daemon's
  * cache.
  *
- * Threads share a table. For several threads it consists of shards; each has a mutex, an index, a
- * queue and a share of the number. A full shard evicts even if others are not full. The bound on bytes is that of all
- * shards together. For it a shard evicts those of its own items that take bytes. Nothing is
- * destroyed under a mutex.
+ * Threads share a table. For several threads it consists of shards; each has a mutex, an index,
+ * queues and a share of the number. A full shard evicts even if others are not full. The bound on bytes is
+ * that of all shards together. For it a shard evicts those of its own items that take bytes. They have a
+ * queue of their own, so no eviction passes by the others. Nothing is destroyed under a mutex.
  */
 #ifndef FP_TABLE_H
 #define FP_TABLE_H
@@ -16,15 +16,18 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* A queue of all items, and one of those that take bytes. */
+enum fp_table_queue { FP_TABLE_ALL, FP_TABLE_SIZED, FP_TABLE_QUEUES };
+
 /* The first member of each kind of item. */
 struct fp_item {
     const void *key; /* no copy: it must live as long as the item */
     unsigned key_len;
-    unsigned hash;                   /* of the key, from fp_table_put() on */
-    struct fp_item *older, *younger; /* in the table's queue */
+    unsigned hash; /* of the key, from fp_table_put() on */
+    struct fp_item *older[FP_TABLE_QUEUES], *younger[FP_TABLE_QUEUES];
     atomic_uint references;
     bool visited;
-    apr_size_t bytes;                      /* set before fp_table_put(), where the table bounds them */
+    apr_size_t bytes;                      /* 0, or set before fp_table_put(): the table bounds them */
     void (*destroy)(struct fp_item *item); /* runs in the thread that releases it last */
 };
 

@@ -287,6 +287,40 @@ START_TEST(items_without_bytes_stay)
 }
 END_TEST
 
+/* An eviction for bytes leaves the order in which items go for their number. */
+START_TEST(items_without_bytes_keep_their_turn)
+{
+    table = fp_table_create(pool, 8, 1000);
+    put("first");
+    put("second");
+    for (int i = 0; i < 5; i++)
+        put_large((const char *[]){ "a", "b", "c", "d", "e" }[i], 250);
+    ck_assert_uint_eq(alive, 6); /* e in the place of a */
+    for (int i = 0; i < 3; i++)
+        put_numbered("none", i);
+    ck_assert(!is_kept("first") && is_kept("second") && is_kept("b"));
+}
+END_TEST
+
+/* Else each eviction would take so many steps under the mutex, and libcheck's limit would end it. */
+START_TEST(items_without_bytes_are_not_passed_by)
+{
+    enum { NONE = 200000, LARGE = 100000 };
+
+    table = fp_table_create(pool, NONE + 5, 1000);
+    for (int i = 0; i < NONE; i++)
+        put_numbered("none", i);
+    for (int i = 0; i < LARGE; i++) {
+        char key[16];
+
+        snprintf(key, sizeof(key), "%d", i);
+        put_large(key, 250);
+        ck_assert(is_kept(key)); /* so the next eviction goes once around */
+    }
+    ck_assert_uint_eq(alive, NONE + 4);
+}
+END_TEST
+
 /* Each shard makes room among its own items, and none of them may have it all. */
 START_TEST(shards_together_have_the_limit_of_bytes)
 {
@@ -546,6 +580,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, never_more_bytes_than_the_limit);
     tcase_add_test(t, a_large_item_is_not_kept);
     tcase_add_test(t, items_without_bytes_stay);
+    tcase_add_test(t, items_without_bytes_keep_their_turn);
+    tcase_add_test(t, items_without_bytes_are_not_passed_by);
     tcase_add_test(t, what_is_used_outlives_a_scan);
     tcase_add_test(t, swept);
     tcase_add_test(t, sweeps_of_a_part_go_round);
