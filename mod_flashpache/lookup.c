@@ -94,6 +94,14 @@ static bool refuses(const struct fp_settings *settings)
     return settings->engine == FP_ENGINE_ON && settings->refuses_unavailable == 1;
 }
 
+/* A question about a path in normal form. */
+struct wish {
+    const char *path;
+    apr_size_t len;
+    bool fresh;   /* only an answer of which this machine's changes are all reported */
+    bool to_send; /* the file is to be sent, so the child's own look opens it */
+};
+
 /* An answer, and its source. */
 struct found {
     struct fp_lease *lease; /* retained for the caller */
@@ -101,24 +109,23 @@ struct found {
 };
 
 /* Sets *found_r only with FP_OK. FP_FAILED also where the content was overwritten. */
-static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                            struct found *found_r)
+static fp_status fetch_once(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
-    const struct fp_lookup wish = { .path = path,
-                                    .path_len = len,
-                                    .names = settings->names,
-                                    .fresh = fresh,
-                                    .no_stale_fd = refuses(settings) };
+    const struct fp_lookup question = { .path = wish->path,
+                                        .path_len = wish->len,
+                                        .names = settings->names,
+                                        .fresh = wish->fresh,
+                                        .no_stale_fd = refuses(settings) };
     struct fp_lease_view *view;
-    fp_status st = fp_client_lookup_with(fp_child_client, &wish, a, &view);
+    fp_status st = fp_client_lookup_with(fp_child_client, &question, a, &view);
 
     if (st == FP_OK)
         st = a->status;
     if (st == FP_OK) {
         found_r->outcome = fp_outcome_of_source(a->source);
-        found_r->lease = fp_lease_create(settings, path, len, fp_request_keep(r, a), view);
+        found_r->lease = fp_lease_create(settings, wish->path, wish->len, fp_request_keep(r, a), view);
         view = NULL;
         st = found_r->lease != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
     }
@@ -128,38 +135,37 @@ static fp_status fetch_once(const request_rec *r, const char *path, apr_size_t l
 
 /* Asks by a message. A content may be overwritten before the child reads it; then the daemon reads
  * the file again. */
-static fp_status fetch(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                       struct found *found_r)
+static fp_status fetch(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
-    fp_status st = fetch_once(r, path, len, fresh, found_r);
+    fp_status st = fetch_once(r, wish, found_r);
 
-    return st == FP_FAILED ? fetch_once(r, path, len, fresh, found_r) : st;
+    return st == FP_FAILED ? fetch_once(r, wish, found_r) : st;
 }
 
 /* Finds an answer that another child, or the daemon itself, has put into the shared table. Returns
  * as fp_shared_find(). */
-static fp_status find_shared(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                             struct found *found_r, bool *known_r)
+static fp_status find_shared(const request_rec *r, const struct wish *wish, struct found *found_r,
+                             bool *known_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_answer *a = fp_request_room(r);
     struct fp_lease_view *view;
-    fp_status st = fp_shared_find(fp_child_client, &settings->names, path, len, fresh, a, &view, known_r);
+    fp_status st = fp_shared_find(fp_child_client, &settings->names, wish->path, wish->len, wish->fresh, a,
+                                  &view, known_r);
 
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LEASE;
-    found_r->lease = fp_lease_create(settings, path, len, fp_request_keep(r, a), view);
+    found_r->lease = fp_lease_create(settings, wish->path, wish->len, fp_request_keep(r, a), view);
     /* The content may have been overwritten. */
     return found_r->lease != NULL ? FP_OK : FP_ABSENT;
 }
 
 /* Looks at a file in a known directory. Returns as fp_look(). */
-static fp_status look(const request_rec *r, const char *path, apr_size_t len, bool fresh, bool open,
-                      struct found *found_r)
+static fp_status look(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    const struct fp_look_wish wish = { path, len, &settings->names, fresh, open };
+    const struct fp_look_wish file = { wish->path, wish->len, &settings->names, wish->fresh, wish->to_send };
     struct fp_answer *a = fp_request_room(r);
     struct fp_lease_view *view;
     fp_status st;
@@ -167,11 +173,11 @@ static fp_status look(const request_rec *r, const char *path, apr_size_t len, bo
     /* Only the daemon knows which file systems are out of service. */
     if (refuses(settings))
         return FP_ABSENT;
-    st = fp_look(fp_child_client, &wish, a, &view);
+    st = fp_look(fp_child_client, &file, a, &view);
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LOOK;
-    found_r->lease = fp_lease_create(settings, path, len, fp_request_keep(r, a), view);
+    found_r->lease = fp_lease_create(settings, wish->path, wish->len, fp_request_keep(r, a), view);
     if (found_r->lease == NULL)
         return FP_NOMEM;
     if (found_r->lease->file != NULL)
@@ -184,21 +190,20 @@ static bool was_asked(const struct found *found)
     return found->outcome != FP_COUNT_LEASE && found->outcome != FP_COUNT_LOOK;
 }
 
-/* Finds an answer, without a message if possible. open: false: its file will not be sent. */
-static fp_status find(const request_rec *r, const char *path, apr_size_t len, bool fresh, bool open,
-                      struct found *found_r)
+/* Finds an answer, without a message if possible. */
+static fp_status find(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     bool known;
     fp_status st;
 
     found_r->outcome = FP_COUNT_LEASE;
-    found_r->lease = fp_lease_find(fp_settings_of(r->server), path, len, fresh);
+    found_r->lease = fp_lease_find(fp_settings_of(r->server), wish->path, wish->len, wish->fresh);
     if (found_r->lease != NULL)
         return FP_OK;
-    st = find_shared(r, path, len, fresh, found_r, &known);
+    st = find_shared(r, wish, found_r, &known);
     if (st == FP_ABSENT && !known)
-        st = look(r, path, len, fresh, open, found_r);
-    return st == FP_ABSENT ? fetch(r, path, len, fresh, found_r) : st;
+        st = look(r, wish, found_r);
+    return st == FP_ABSENT ? fetch(r, wish, found_r) : st;
 }
 
 /* Warns about a daemon that is not trusted, or that does not answer, and names the way out. */
@@ -254,15 +259,15 @@ static bool agrees(const request_rec *r, const struct fp_lease *lease)
 }
 
 /* As find(). FP_ABSENT: even a new answer is not about the file that httpd has found. */
-static fp_status find_agreeing(const request_rec *r, const char *path, apr_size_t len, bool fresh,
-                               struct found *found_r)
+static fp_status find_agreeing(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
-    fp_status st = find(r, path, len, fresh, true, found_r);
+    const struct wish anew = { wish->path, wish->len, .fresh = true, .to_send = wish->to_send };
+    fp_status st = find(r, wish, found_r);
 
     if (st != FP_OK || agrees(r, found_r->lease))
         return st;
     fp_item_release(&found_r->lease->item);
-    st = find(r, path, len, true, true, found_r);
+    st = find(r, &anew, found_r);
     if (st != FP_OK || agrees(r, found_r->lease))
         return st;
     fp_item_release(&found_r->lease->item);
@@ -291,8 +296,8 @@ int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
 
 static int look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
-    const bool fresh = fp_fresh_is_wanted(r);
-    const struct fp_request *tested = fresh ? NULL : fp_request_tested(r, path, len);
+    const struct wish wish = { path, len, .fresh = fp_fresh_is_wanted(r), .to_send = true };
+    const struct fp_request *tested = wish.fresh ? NULL : fp_request_tested(r, path, len);
     const uint64_t began_ns = fp_now_ns();
     struct found found;
     fp_status st;
@@ -304,7 +309,7 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
         fp_request_note(r, tested->found);
         return DECLINED;
     }
-    st = find_agreeing(r, path, len, fresh, &found);
+    st = find_agreeing(r, &wish, &found);
     if (st != FP_OK || was_asked(&found))
         fp_request_add_us(r, (fp_now_ns() - began_ns) / 1000);
     if (st == FP_ABSENT) {
@@ -331,11 +336,11 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     const struct fp_request *whole = fp_request_of(r);
     struct fp_request *q;
     struct found found;
-    apr_size_t len = strlen(r->filename);
+    const apr_size_t len = strlen(r->filename);
+    const struct wish wish = { r->filename, len, .fresh = fp_fresh_is_wanted(r), .to_send = true };
 
     if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
-        || !fp_path_is_normal(r->filename, len)
-        || find(r, r->filename, len, fp_fresh_is_wanted(r), true, &found) != FP_OK)
+        || !fp_path_is_normal(r->filename, len) || find(r, &wish, &found) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
     q->lease = found.lease;
@@ -346,9 +351,10 @@ struct fp_request *fp_lookup_file(const request_rec *r)
 
 struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len)
 {
+    const struct wish wish = { path, len, .fresh = fp_fresh_is_wanted(r) };
     struct found found;
 
-    if (!fp_path_is_normal(path, len) || find(r, path, len, fp_fresh_is_wanted(r), false, &found) != FP_OK)
+    if (!fp_path_is_normal(path, len) || find(r, &wish, &found) != FP_OK)
         return NULL;
     fp_item_release_with(r->pool, &found.lease->item);
     return found.lease;
@@ -357,9 +363,10 @@ struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr
 int fp_lookup_renew(const request_rec *r, struct fp_request *q)
 {
     struct fp_lease *old = q->lease;
+    const struct wish wish = { old->path, old->path_len, .to_send = true };
     struct found found;
 
-    if (fetch(r, old->path, old->path_len, false, &found) != FP_OK)
+    if (fetch(r, &wish, &found) != FP_OK)
         return 0;
     q->lease = found.lease;
     fp_item_release(&old->item);
@@ -385,9 +392,10 @@ static bool may_test(const request_rec *r, const char *path, apr_size_t len)
  */
 static const struct fp_request *ask_test(request_rec *r, const char *path, apr_size_t len)
 {
+    const struct wish wish = { path, len, .fresh = true };
     const uint64_t began_us = fp_now_us();
     struct found found;
-    const fp_status st = find(r, path, len, true, false, &found);
+    const fp_status st = find(r, &wish, &found);
 
     if (st != FP_OK || was_asked(&found))
         fp_request_add_us(r, fp_now_us() - began_us);
