@@ -32,8 +32,17 @@ struct seen {
     struct fp_answer *answer;
     const struct fp_walk_meta *meta; /* NULL: none */
     const struct fp_step *last;
-    bool opened; /* the last step is the whole path: it was
-                                  opened, unless it cannot be */
+    bool opened; /* the last step is the whole path: it was opened, unless it cannot be */
+};
+
+/* What an entry, as it was before the walk, has in common with the step of its path. */
+struct likeness {
+    bool same_thing;  /* as same_thing() */
+    bool same_rights; /* the same thing, and no list or label of it may differ */
+    bool unchanged;   /* and so are the contents of a thing that exists */
+    bool same_inode;  /* of things that are no links */
+    bool same_access; /* the access files in it */
+    bool was_invalid; /* a change had been reported, or the entry is new */
 };
 
 /* Links followed to the step's end. */
@@ -121,11 +130,12 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct
  * and the file may have other bytes under the same times.
  */
 static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
-                           const struct seen *seen, bool same, bool unchanged, bool was_invalid)
+                           const struct seen *seen, const struct likeness *is)
 {
     if (s == seen->last && seen->opened && !seen->answer->unchanged) {
         take_descriptor(c, e, seen);
-    } else if (fp_entry_is_dir(e) ? !same || (was_invalid && e->linked) : !unchanged || was_invalid) {
+    } else if (fp_entry_is_dir(e) ? !is->same_thing || (is->was_invalid && e->linked)
+                                  : !is->unchanged || is->was_invalid) {
         fp_entry_drop_fd(c, e);
         e->tried = false;
     }
@@ -404,27 +414,44 @@ static bool has_traversed(const struct seen *seen, size_t step)
     return false;
 }
 
+static struct likeness compare(const struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
+{
+    const bool known = e->generation != 0, both_there = s->status == FP_OK && e->status == FP_OK;
+    struct likeness is = { .was_invalid = e->expires_ms == 0, .same_access = same_access(e, s, seen) };
+
+    is.same_thing = known && same_thing(e, s, seen);
+    is.same_rights = is.same_thing && !rights_may_differ(e, s);
+    is.unchanged = is.same_rights && s->status == FP_OK && same_content(&e->self, &s->self)
+                   && (e->target == NULL || same_content(e->target, &s->target));
+    is.same_inode = known && both_there && e->self.dev == s->self.dev && e->self.ino == s->self.ino
+                    && !S_ISLNK(s->self.mode);
+    return is;
+}
+
+/* Ends the leases of answers that say something else than the step. */
+static void end_leases(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
+                       const struct likeness *is)
+{
+    if (is->unchanged && is->same_access)
+        return;
+    /* Leases through a directory go on while only its own times change. */
+    if (is->same_rights && is->same_access && (fp_entry_is_dir(e) || s->status != FP_OK))
+        fp_entry_end_leases_at(c, e);
+    else
+        fp_entry_end_leases(c, e);
+}
+
 /* Brings an entry up to date with the walk's results. */
 static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
-    size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
-    bool was_invalid = e->expires_ms == 0, alike = e->generation != 0 && same_thing(e, s, seen);
-    bool same = alike && !rights_may_differ(e, s);
-    bool unchanged = same && s->status == FP_OK && same_content(&e->self, &s->self)
-                     && (e->target == NULL || same_content(e->target, &s->target));
-    bool same_inode = e->generation != 0 && s->status == FP_OK && e->status == FP_OK
-                      && e->self.dev == s->self.dev && e->self.ino == s->self.ino && !S_ISLNK(s->self.mode);
-    bool passes = same && (fp_entry_is_dir(e) || s->status != FP_OK) && same_access(e, s, seen);
+    const struct likeness is = compare(e, s, seen);
+    const size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
 
     c->counts.differing +=
-        e->generation != 0 && e->expires_ms != 0 && !(fp_entry_is_file(e) ? unchanged : alike);
-    /* Leases through a directory go on while only its own times change. */
-    if (!unchanged && passes)
-        fp_entry_end_leases_at(c, e);
-    else if (!unchanged || !same_access(e, s, seen))
-        fp_entry_end_leases(c, e);
+        e->generation != 0 && !is.was_invalid && !(fp_entry_is_file(e) ? is.unchanged : is.same_thing);
+    end_leases(c, e, s, &is);
     e->seen_ms = seen->now_ms;
-    if (!same)
+    if (!is.same_rights)
         e->generation = ++c->last_generation;
     if (!set_target(e, s))
         e->generation = 0;
@@ -439,9 +466,9 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     set_access(e, s, seen);
     set_validity(c, e, step, seen);
     e->quiet = seen->meta != NULL && seen->meta->result->step_watches[step].quiet;
-    set_dependencies(c, e, step, seen, same_inode);
+    set_dependencies(c, e, step, seen, is.same_inode);
     set_expiry(c, e, step, seen);
-    set_descriptor(c, e, s, seen, alike, unchanged, was_invalid);
+    set_descriptor(c, e, s, seen, &is);
     fp_entry_set_kind(c, e, fp_entry_kind(e));
     c->bytes += fp_entry_bytes(e) - before;
 }
