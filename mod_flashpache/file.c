@@ -137,7 +137,7 @@ static void unmap(struct fp_mapping *m)
     free(m);
 }
 
-static void close_own(int *fd)
+void fp_file_close_own(int *fd)
 {
     fp_close(fd);
     atomic_fetch_sub_explicit(&own_descriptors, 1, memory_order_relaxed);
@@ -168,7 +168,7 @@ static void close_spares(struct fp_file *file)
     int fd;
 
     while ((fd = take_spare(file)) != NONE)
-        close_own(&fd);
+        fp_file_close_own(&fd);
 }
 
 /* Acquire pairs with the store of the thread that filled the mapping in. */
@@ -258,12 +258,12 @@ int fp_file_open_own(struct fp_file *file)
     return fd;
 }
 
-void fp_file_give_back(struct fp_file *file, int *fd, bool again)
+void fp_file_give_back(struct fp_file *file, int *fd)
 {
-    if (again && fp_file_own_descriptors() <= own_most && keep_spare(file, *fd))
+    if (fp_file_own_descriptors() <= own_most && keep_spare(file, *fd))
         *fd = -1;
     else
-        close_own(fd);
+        fp_file_close_own(fd);
 }
 
 /* ---- bytes ---- */

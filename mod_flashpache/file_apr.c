@@ -17,7 +17,10 @@ static apr_status_t end_of_request(void *data)
 {
     struct fp_file_use *use = data;
 
-    fp_file_give_back(use->file, &use->fd, !use->broke && !use->connection->aborted);
+    if (use->broke || use->connection->aborted)
+        fp_file_close_own(&use->fd);
+    else
+        fp_file_give_back(use->file, &use->fd);
     fp_file_release(&use->file);
     return APR_SUCCESS;
 }

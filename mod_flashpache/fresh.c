@@ -64,13 +64,13 @@ void fp_fresh_note_method(const request_rec *r)
 
 int fp_fresh_begin_handler(request_rec *r)
 {
-    fp_request_set_handled(r, true);
+    fp_request_begin_handler(r);
     return DECLINED;
 }
 
 void fp_fresh_end_handler(const request_rec *r)
 {
-    fp_request_set_handled((request_rec *)r, false);
+    fp_request_undo_handler((request_rec *)r);
 }
 
 static bool was_rewritten(const request_rec *r)

@@ -152,14 +152,20 @@ void fp_request_hold(request_rec *r, struct fp_item *item)
 
 /* ---- handlers ---- */
 
-void fp_request_set_handled(request_rec *r, bool handled)
+void fp_request_begin_handler(request_rec *r)
 {
     struct slot *own = make_slot(r), *first = make_slot(first_request(r));
 
-    own->serving = own->serving || handled;
-    if (handled)
-        own->handled_before = first->handled;
-    first->handled = handled || own->handled_before;
+    own->serving = true;
+    own->handled_before = first->handled;
+    first->handled = true;
+}
+
+void fp_request_undo_handler(request_rec *r)
+{
+    const struct slot *own = make_slot(r);
+
+    make_slot(first_request(r))->handled = own->handled_before;
 }
 
 bool fp_request_was_handled(const request_rec *r)

@@ -89,8 +89,9 @@ void fp_request_restore(request_rec *r);
 
 /* ---- for fresh.c ---- */
 
-/* A handler begins. False: this one did nothing, and the state before it is restored. */
-void fp_request_set_handled(request_rec *r, bool handled);
+void fp_request_begin_handler(request_rec *r);
+/* The handler that began has done nothing: the state before it is restored. */
+void fp_request_undo_handler(request_rec *r);
 /* True if a handler ran in any request of the family. */
 bool fp_request_was_handled(const request_rec *r);
 

@@ -150,17 +150,36 @@ struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mo
     return w != NULL ? cancel(q, w) : NULL;
 }
 
-struct fp_waiting *fp_mount_queues_cancel_any(struct fp_mount_queues *q, bool only_taken)
+/* The first walk that waits and is no probe; NULL: there is none. */
+static struct fp_waiting *first_walk(const struct fp_mount_queue *queue)
 {
-    const struct fp_mount_queue *queue;
     struct fp_waiting *w;
 
+    TAILQ_FOREACH(w, &queue->waiting, link) {
+        if (!w->probe)
+            break;
+    }
+    return w;
+}
+
+struct fp_waiting *fp_mount_queues_cancel_any(struct fp_mount_queues *q)
+{
+    const struct fp_mount_queue *queue;
+
     TAILQ_FOREACH(queue, &q->all, link) {
-        w = only_taken && !is_taken(q, queue) ? NULL : TAILQ_FIRST(&queue->waiting);
-        while (w != NULL && w->probe)
-            w = TAILQ_NEXT(w, link);
-        if (w != NULL)
-            return cancel(q, w);
+        if (first_walk(queue) != NULL)
+            return cancel(q, first_walk(queue));
+    }
+    return NULL;
+}
+
+struct fp_waiting *fp_mount_queues_cancel_taken(struct fp_mount_queues *q)
+{
+    const struct fp_mount_queue *queue;
+
+    TAILQ_FOREACH(queue, &q->all, link) {
+        if (is_taken(q, queue) && first_walk(queue) != NULL)
+            return cancel(q, first_walk(queue));
     }
     return NULL;
 }

@@ -92,11 +92,13 @@ static bool is_deserted(const struct fp_worker_pool *pool)
 
 static void end_if_deserted(struct fp_worker_pool *pool);
 
-/* Ends walks that wait, so many in a turn; only_taken: as fp_mount_queues_cancel_any().  True: others may be left. */
-static bool end_some(struct fp_worker_pool *pool, bool only_taken, fp_status why)
+typedef struct fp_waiting *(*cancel_fn)(struct fp_mount_queues *q);
+
+/* Ends walks that wait, so many in a turn.  True: others may be left. */
+static bool end_some(struct fp_worker_pool *pool, cancel_fn cancel, fp_status why)
 {
     for (int n = 0; n < ENDED_A_TURN; n++) {
-        struct fp_waiting *w = fp_mount_queues_cancel_any(&pool->queues, only_taken);
+        struct fp_waiting *w = cancel(&pool->queues);
 
         if (w == NULL)
             return false;
@@ -113,7 +115,7 @@ static void on_desert(struct ev_loop *loop, ev_timer *timer, int events)
     fp_turn_work(FP_WORK_WORKER);
     (void)loop;
     (void)events;
-    if (is_deserted(pool) && end_some(pool, false, FP_FAILED))
+    if (is_deserted(pool) && end_some(pool, fp_mount_queues_cancel_any, FP_FAILED))
         end_if_deserted(pool);
 }
 
@@ -140,7 +142,7 @@ static void on_taken(struct ev_loop *loop, ev_timer *timer, int events)
     fp_turn_work(FP_WORK_WORKER);
     (void)loop;
     (void)events;
-    if (end_some(pool, true, FP_UNAVAILABLE))
+    if (end_some(pool, fp_mount_queues_cancel_taken, FP_UNAVAILABLE))
         end_taken_after(pool, 0.);
 }
 
