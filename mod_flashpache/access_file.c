@@ -3,12 +3,10 @@
 #include "access_file.h"
 
 #include <apr_strings.h>
-#include <errno.h>
 #include <httpd.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/client.h"
 #include "common/contents.h"
@@ -95,25 +93,8 @@ static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 
     if (m == NULL)
         return false;
-    found = (struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
+    found = fp_access_of(m);
     return fp_access_file_is_same(x, &found);
-}
-
-/* Reads the whole file at once; false: it has another length. */
-static bool read_file(int fd, char *text, apr_size_t size)
-{
-    apr_size_t done = 0;
-
-    while (done <= size) {
-        ssize_t n = pread(fd, text + done, size + 1 - done, (off_t)done);
-
-        if (n == -1 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        done += (apr_size_t)n;
-    }
-    return done == size;
 }
 
 /* NULL: the content is unavailable, or its length differs from the answer's. */
@@ -129,7 +110,7 @@ static struct fp_access_text *read_content(apr_pool_t *p, const struct fp_answer
         return view != NULL && fp_contents_view_read(fp_lease_view_contents(view), a->content_at, text, size)
                    ? c
                    : NULL;
-    return a->fd != -1 && read_file(a->fd, text, size) ? c : NULL;
+    return a->fd != -1 && fp_contents_read_file(a->fd, text, size) ? c : NULL;
 }
 
 bool fp_access_file_is_pure(const request_rec *r, const char *path, const struct fp_access_text *c)

@@ -30,26 +30,6 @@ void fp_look_init(unsigned looks, bool elsewhere)
 
 /* ---- the last component ---- */
 
-static struct fp_time time_of(const struct timespec *ts)
-{
-    return (struct fp_time){ .sec = ts->tv_sec, .nsec = (uint32_t)ts->tv_nsec };
-}
-
-static void set_meta(struct fp_meta *m, const struct stat *st)
-{
-    *m = (struct fp_meta){ .mode = st->st_mode,
-                           .uid = st->st_uid,
-                           .gid = st->st_gid,
-                           .dev = st->st_dev,
-                           .ino = st->st_ino,
-                           .nlink = st->st_nlink,
-                           .size = (uint64_t)st->st_size,
-                           .blocks = (uint64_t)st->st_blocks,
-                           .atime = time_of(&st->st_atim),
-                           .mtime = time_of(&st->st_mtim),
-                           .ctime = time_of(&st->st_ctim) };
-}
-
 /*
  * Opens the directory by its path, and only if it is the one in the step: where not all changes are reported
  * the path may lead elsewhere by now, to a directory with other access files. -1: not in memory, or another.
@@ -132,7 +112,7 @@ static bool look_at_last(const char *path, size_t len, bool open, struct fp_answ
     last->generation = 0;
     last->status = look_in_step(path, len, open, a, &st);
     if (last->status == FP_OK)
-        set_meta(&last->self, &st);
+        last->self = fp_meta_from_stat(&st);
     return last->status == FP_OK || last->status == FP_ABSENT;
 }
 

@@ -212,21 +212,14 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
     if (st == FP_FOREIGN)
         ap_log_rerror(
             APLOG_MARK, APLOG_ERR, 0, r,
-            "FP0114: not trusted: the socket %s was made by uid %u, and root started httpd: any "
-            "process of Apache's user could have made it. Serving as without Flashpache; start flashpached "
-            "by flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
+            FP_TEXT_NOT_TRUSTED("flashpached.socket, by httpd (FlashpacheDaemon auto) or as root"),
             settings->socket, (unsigned)fp_client_maker(fp_child_client));
     else if (st == FP_ELSEWHERE)
-        ap_log_rerror(
-            APLOG_MARK, APLOG_ERR, 0, r,
-            "FP0115: the flashpached at %s does not see the files that this child sees: %s. Serving as "
-            "without Flashpache; start both in the same root directory and namespaces, as "
-            "FlashpacheDaemon auto does",
-            settings->socket, fp_sight_text(fp_client_difference(fp_child_client)));
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      FP_TEXT_ELSEWHERE(", as FlashpacheDaemon auto does"), settings->socket,
+                      fp_sight_text(fp_client_difference(fp_child_client)));
     else
-        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
-                      "FP0101: no answer from flashpached at %s for %s (%s: "
-                      "%s): serving it as without Flashpache",
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r, FP_TEXT_NO_ANSWER ": " FP_TEXT_AS_STOCK,
                       settings->socket, path, fp_outcomes[fp_outcome_of_failure(st)].reason,
                       fp_trouble_text(fp_child_client, st));
 }
@@ -235,8 +228,7 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
 {
     fp_request_note(r, fp_outcome_of_failure(st));
     if (st == FP_REFUSED || st == FP_TOODEEP || !may_warn())
-        ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r,
-                      "FP0101: no answer from flashpached at %s for %s (%s: %s)", settings->socket, path,
+        ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r, FP_TEXT_NO_ANSWER, settings->socket, path,
                       fp_outcomes[fp_outcome_of_failure(st)].reason, fp_trouble_text(fp_child_client, st));
     else
         warn(r, settings, path, st);

@@ -91,10 +91,7 @@ static bool is_directory_of(int fd, const struct fp_meta *m)
 
     if (fstat(fd, &st) == -1)
         return false;
-    found = (struct fp_meta){ .dev = st.st_dev,
-                              .ino = st.st_ino,
-                              .mtime = { st.st_mtim.tv_sec, (uint32_t)st.st_mtim.tv_nsec },
-                              .ctime = { st.st_ctim.tv_sec, (uint32_t)st.st_ctim.tv_nsec } };
+    found = fp_meta_from_stat(&st);
     return is_same_directory(&found, m);
 }
 

@@ -10,7 +10,10 @@
 #include <sys/stat.h>
 
 #include "common/packet.h"
+#include "file.h"
 #include "file_bucket.h"
+#include "fresh.h"
+#include "lease.h"
 #include "request.h"
 #include "view.h"
 
@@ -34,6 +37,19 @@ int fp_reply_refuse(request_rec *r, fp_log_denied *log_denied)
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket",
                       r->filename);
     return HTTP_FORBIDDEN;
+}
+
+int fp_reply_begin(request_rec *r, fp_log_denied *log_denied)
+{
+    const bool again = fp_request_is_again(r);
+
+    fp_fresh_end_handler(r);
+    /* Opening a FIFO waits for a writer, and stock httpd hangs there. A socket cannot be opened,
+     * but a file may have its name by now. */
+    if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
+        && (again || fp_request_find(r, r->filename) != NULL))
+        return fp_reply_refuse(r, log_denied);
+    return again ? DECLINED : OK;
 }
 
 int fp_reply_by_core(request_rec *r)
@@ -85,6 +101,23 @@ void fp_reply_set_headers(request_rec *r)
     ap_set_etag(r);
     ap_set_accept_ranges(r);
     ap_set_content_length(r, r->finfo.size);
+}
+
+bool fp_reply_look_again(request_rec *r, const struct fp_request *q)
+{
+    apr_off_t size;
+    apr_time_t mtime;
+
+    if (q->found == FP_COUNT_LOOK)
+        return true;
+    if (q->lease->stale || !fp_file_look(q->lease->file, &size, &mtime))
+        return false;
+    if (size != r->finfo.size || mtime != r->finfo.mtime) {
+        r->finfo.size = size;
+        r->finfo.mtime = mtime;
+        fp_reply_set_headers(r);
+    }
+    return true;
 }
 
 bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)

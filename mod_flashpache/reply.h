@@ -9,12 +9,28 @@
 #include <httpd.h>
 #include <stdbool.h>
 
-/* Reads the request's body, as core does before it opens a file: a malformed one decides the response, whatever
- * the state of the file. Returns OK or the status. */
-int fp_reply_take_body(request_rec *r);
+struct fp_request;
 
 /* Logs that r's file cannot be opened (error: errno), in core's words of that generation. */
 typedef void fp_log_denied(request_rec *r, int error);
+
+/*
+ * Begins a handler: notes that this one has not served yet, and refuses a FIFO or a socket. OK: an answer may
+ * serve the request. Otherwise the status to return; DECLINED: this time the answers of the request's family
+ * are not used.
+ */
+int fp_reply_begin(request_rec *r, fp_log_denied *log_denied);
+
+/*
+ * Gives r->finfo and the headers the file's length of now: a file that is written in place changes while its
+ * answer is still used. False: that length is not known. A stale answer's file system may not be asked. An
+ * own look was for this request.
+ */
+bool fp_reply_look_again(request_rec *r, const struct fp_request *q);
+
+/* Reads the request's body, as core does before it opens a file: a malformed one decides the response, whatever
+ * the state of the file. Returns OK or the status. */
+int fp_reply_take_body(request_rec *r);
 
 /* Refuses a FIFO (FP0106), as stock httpd hangs in its open(), and a socket, as core does. Returns the status. */
 int fp_reply_refuse(request_rec *r, fp_log_denied *log_denied);

@@ -15,7 +15,6 @@
 #include "file.h"
 #include "file_apr.h"
 #include "file_bucket.h"
-#include "fresh.h"
 #include "lease.h"
 #include "lookup.h"
 #include "reply.h"
@@ -183,28 +182,6 @@ static bool may_map_file(const request_rec *r, const struct fp_request *q)
            && fp_file_may_be_mapped(q->lease->file, r->filename, m->dev, m->ino);
 }
 
-/*
- * A file that is written in place changes while its answer is still used. So it is sent at its
- * length of now. False: that is not known. A stale answer's file system may not be asked. An own look was
- * for this request.
- */
-static bool look_again(request_rec *r, const struct fp_request *q)
-{
-    apr_off_t size;
-    apr_time_t mtime;
-
-    if (q->found == FP_COUNT_LOOK)
-        return true;
-    if (q->lease->stale || !fp_file_look(q->lease->file, &size, &mtime))
-        return false;
-    if (size != r->finfo.size || mtime != r->finfo.mtime) {
-        r->finfo.size = size;
-        r->finfo.mtime = mtime;
-        fp_reply_set_headers(r);
-    }
-    return true;
-}
-
 static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
 {
     struct fp_file *file = q->lease->file;
@@ -216,7 +193,7 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
         e = fp_file_bucket_of_content(file, r->finfo.size, map, list);
     if (e != NULL)
         return e;
-    if (r->header_only || !look_again(r, q))
+    if (r->header_only || !fp_reply_look_again(r, q))
         map = false;
     return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
 }
@@ -280,7 +257,7 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
     map = may_map_file(r, q);
     if (!sendfile && r->finfo.size <= most_without_apr_bucket(map))
         return false;
-    (void)look_again(r, q);
+    (void)fp_reply_look_again(r, q);
     /* A file system of another machine may have died under the answer. A read before
      * the header usually shows it (fp_reply_can_be_read). */
     first = fp_file_is_local(file) ? 0 : filtered ? (apr_off_t)core_piece(r) : FIRST_PIECE;
@@ -383,15 +360,9 @@ int fp_respond(request_rec *r)
     bool plain;
     int status;
 
-    fp_fresh_end_handler(r);
-    /* Opening a FIFO waits for a writer, and stock httpd hangs there. A socket cannot be opened,
-     * but a file may have its name by now. */
-    if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
-        && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
-        return fp_reply_refuse(r, log_denied);
-    /* This time the answers of the request's family are not used. */
-    if (fp_request_is_again(r))
-        return DECLINED;
+    status = fp_reply_begin(r, log_denied);
+    if (status != OK)
+        return status;
     plain = is_plain(r);
     q = fp_request_find(r, r->filename);
     if (q == NULL && plain && has_path_info(r)) {

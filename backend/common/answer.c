@@ -48,6 +48,26 @@ bool fp_time_equal(const struct fp_time *a, const struct fp_time *b)
     return a->sec == b->sec && a->nsec == b->nsec;
 }
 
+static struct fp_time time_of(const struct timespec *ts)
+{
+    return (struct fp_time){ .sec = ts->tv_sec, .nsec = (uint32_t)ts->tv_nsec };
+}
+
+struct fp_meta fp_meta_from_stat(const struct stat *st)
+{
+    return (struct fp_meta){ .mode = st->st_mode,
+                             .uid = st->st_uid,
+                             .gid = st->st_gid,
+                             .dev = st->st_dev,
+                             .ino = st->st_ino,
+                             .nlink = st->st_nlink,
+                             .size = (uint64_t)st->st_size,
+                             .blocks = (uint64_t)st->st_blocks,
+                             .atime = time_of(&st->st_atim),
+                             .mtime = time_of(&st->st_mtim),
+                             .ctime = time_of(&st->st_ctim) };
+}
+
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b)
 {
     return a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && a->dev == b->dev && a->ino == b->ino
@@ -64,6 +84,17 @@ bool fp_meta_had_settled(const struct fp_meta *m, uint64_t at_ms)
     last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)(fp_now_ms() - at_ms) - SETTLED_MS;
     return m->ctime.sec < last_ms / 1000
            || (m->ctime.sec == last_ms / 1000 && m->ctime.nsec / 1000000 <= (uint32_t)(last_ms % 1000));
+}
+
+struct fp_access fp_access_of(const struct fp_meta *m)
+{
+    return (struct fp_access){ .status = FP_OK,
+                               .mode = m->mode,
+                               .dev = m->dev,
+                               .ino = m->ino,
+                               .size = m->size,
+                               .mtime = m->mtime,
+                               .ctime = m->ctime };
 }
 
 bool fp_access_equal(const struct fp_access *a, const struct fp_access *b)

@@ -12,6 +12,8 @@
 
 #include "common/wire.h"
 
+struct stat;
+
 #define FP_MAX_STEPS    64       /* components of a path, "/" included */
 #define FP_ANSWER_HEAD  5        /* bytes of an encoded answer in front of its steps */
 #define FP_CONTENT_MOST 1048576u /* bytes of a content: the most that content_file_max can be */
@@ -109,12 +111,17 @@ void fp_get_meta(struct fp_reader *r, struct fp_meta *m);
 
 bool fp_time_equal(const struct fp_time *a, const struct fp_time *b);
 
+struct fp_meta fp_meta_from_stat(const struct stat *st);
+
 /* True for the same kind, size and times: an open file still has its content. */
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b);
 
 /* True if the file had not changed for two seconds at that moment (fp_now_ms()).  Later changes show in its times
  * then, however coarse the file system's clock is.  Compares the file system's clock with this machine's. */
 bool fp_meta_had_settled(const struct fp_meta *m, uint64_t at_ms);
+
+/* The access file that has this metadata. */
+struct fp_access fp_access_of(const struct fp_meta *m);
 
 /* True for the same outcome, and if it is there the same file, unchanged. */
 bool fp_access_equal(const struct fp_access *a, const struct fp_access *b);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/area.h"
 #include "common/packet.h"
@@ -194,6 +195,22 @@ void fp_contents_view_destroy(struct fp_contents_view **vp)
 bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *buf, size_t size)
 {
     return fp_ring_view_copy(&v->ring, at, buf, size) && fp_ring_view_is_whole(&v->ring, at);
+}
+
+bool fp_contents_read_file(int fd, char *buf, size_t size)
+{
+    size_t done = 0;
+
+    while (done <= size) {
+        const ssize_t n = pread(fd, buf + done, size + 1 - done, (off_t)done);
+
+        if (n == -1 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    return done == size;
 }
 
 void *fp_copy_take(size_t size)

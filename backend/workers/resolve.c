@@ -374,7 +374,7 @@ static void look_for_names(const struct walk *w)
         st = w->dir.watch.len > 0 || w->dir.unwatchable || w->links > 0 ? look_and_watch(w, name, &m)
                                                                         : look_by_name(w, name, &m);
         if (st == FP_OK)
-            s->access[i] = (struct fp_access){ FP_OK, m.mode, m.dev, m.ino, m.size, m.mtime, m.ctime };
+            s->access[i] = fp_access_of(&m);
         else
             s->access[i].status = st > FP_IOERROR ? FP_IOERROR : st;
     }

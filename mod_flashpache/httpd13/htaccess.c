@@ -3,10 +3,8 @@
 #include "config.h"
 #include "httpd13/htaccess.h"
 
-#include <errno.h>
 #include <http_config.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/contents.h"
 #include "common/lease_table.h"
@@ -58,22 +56,6 @@ static void *content_gets(void *buf, size_t size, void *param)
     return buf;
 }
 
-static bool read_file(int fd, char *text, size_t size)
-{
-    size_t done = 0;
-
-    while (done <= size) {
-        ssize_t n = pread(fd, text + done, size + 1 - done, (off_t)done);
-
-        if (n == -1 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        done += (size_t)n;
-    }
-    return done == size;
-}
-
 /* True if the lease is on the very file that the walk saw. */
 static bool is_file(const struct fp_lease13 *file, const struct fp_access *x)
 {
@@ -82,7 +64,7 @@ static bool is_file(const struct fp_lease13 *file, const struct fp_access *x)
 
     if (m == NULL)
         return false;
-    found = (struct fp_access){ FP_OK, m->mode, m->dev, m->ino, m->size, m->mtime, m->ctime };
+    found = fp_access_of(m);
     return fp_access_equal(&found, x);
 }
 
@@ -95,7 +77,7 @@ static bool read_content(pool *p, const struct fp_lease13 *file, size_t size, st
     c->end = text + size;
     if (file->content)
         return fp_contents_view_read(fp_lease_view_contents(file->view), file->content_at, text, size);
-    return file->fd != -1 && read_file(file->fd, text, size);
+    return file->fd != -1 && fp_contents_read_file(file->fd, text, size);
 }
 
 /* The content of the directory's access file of that name. */

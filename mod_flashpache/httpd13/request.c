@@ -90,22 +90,15 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
     if (st == FP_FOREIGN)
         ap_log_rerror(
             APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, r,
-            "FP0114: not trusted: the socket %s was made by uid %u, and root started httpd: any process of "
-            "Apache's user could have made it. Serving as without Flashpache; start flashpached by "
-            "flashpached.socket or as root",
+            FP_TEXT_NOT_TRUSTED("flashpached.socket or as root"),
             settings->socket, (unsigned)fp_client_maker(fp_child_client));
     else if (st == FP_ELSEWHERE)
-        ap_log_rerror(
-            APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, r,
-            "FP0115: the flashpached at %s does not see the files that this child sees: %s. Serving as "
-            "without Flashpache; start both in the same root directory and namespaces",
-            settings->socket, fp_sight_text(fp_client_difference(fp_child_client)));
+        ap_log_rerror(APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, r, FP_TEXT_ELSEWHERE(""), settings->socket,
+                      fp_sight_text(fp_client_difference(fp_child_client)));
     else
-        ap_log_rerror(
-            APLOG_MARK, APLOG_NOERRNO | APLOG_WARNING, r,
-            "FP0101: no answer from flashpached at %s for %s (%s: %s): serving it as without Flashpache",
-            settings->socket, path, fp_outcomes[fp_outcome_of_failure(st)].reason,
-            fp_trouble_text(fp_child_client, st));
+        ap_log_rerror(APLOG_MARK, APLOG_NOERRNO | APLOG_WARNING, r, FP_TEXT_NO_ANSWER ": " FP_TEXT_AS_STOCK,
+                      settings->socket, path, fp_outcomes[fp_outcome_of_failure(st)].reason,
+                      fp_trouble_text(fp_child_client, st));
 }
 
 static void note_failure(request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)

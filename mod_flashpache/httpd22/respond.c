@@ -9,7 +9,6 @@
 
 #include "file.h"
 #include "file_bucket.h"
-#include "fresh.h"
 #include "lease.h"
 #include "lookup.h"
 #include "reply.h"
@@ -41,20 +40,6 @@ static bool may_map(const request_rec *r, const struct fp_request *q)
            && fp_file_may_be_mapped(q->lease->file, r->filename, m->dev, m->ino);
 }
 
-/* A file that is written in place changes while its answer is still used. So it is sent at its length of
- * now. False: that is not known. A stale answer's file system may not be asked. */
-static bool look_again(request_rec *r, const struct fp_request *q)
-{
-    apr_off_t size;
-    apr_time_t mtime;
-
-    if (q->lease->stale || !fp_file_look(q->lease->file, &size, &mtime))
-        return false;
-    r->finfo.size = size;
-    r->finfo.mtime = mtime;
-    return true;
-}
-
 static apr_bucket *body_of(request_rec *r, const struct fp_request *q, bool map)
 {
     struct fp_file *file = q->lease->file;
@@ -63,8 +48,8 @@ static apr_bucket *body_of(request_rec *r, const struct fp_request *q, bool map)
 
     if (e != NULL)
         return e;
-    if (!r->header_only && !fp_file_is_local(file) && look_again(r, q))
-        fp_reply_set_headers(r);
+    if (!r->header_only && !fp_file_is_local(file))
+        (void)fp_reply_look_again(r, q);
     return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
 }
 
@@ -84,7 +69,7 @@ static int pass(request_rec *r, apr_bucket_brigade *bb)
 
 static int send_file(request_rec *r, const struct fp_request *q)
 {
-    const bool local = fp_file_is_local(q->lease->file) && look_again(r, q);
+    const bool local = fp_file_is_local(q->lease->file) && fp_reply_look_again(r, q);
     apr_bucket_brigade *bb;
     apr_bucket *e;
     int condition;
@@ -118,12 +103,9 @@ int fp_respond(request_rec *r)
     const struct fp_request *q;
     int status;
 
-    fp_fresh_end_handler(r);
-    if (r->method_number == M_GET && (r->finfo.filetype == APR_PIPE || r->finfo.filetype == APR_SOCK)
-        && (fp_request_find(r, r->filename) != NULL || fp_request_is_again(r)))
-        return fp_reply_refuse(r, log_denied);
-    if (fp_request_is_again(r))
-        return DECLINED;
+    status = fp_reply_begin(r, log_denied);
+    if (status != OK)
+        return status;
     q = fp_request_find(r, r->filename);
     status = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
     if (status != DECLINED)

@@ -178,6 +178,18 @@ END_TEST
 
 /* ---- bytes of a false daemon ---- */
 
+START_TEST(a_file_of_another_length_is_not_read)
+{
+    char bytes[102];
+    int fd = file_of(1, 100);
+
+    ck_assert(fp_contents_read_file(fd, bytes, 100));
+    ck_assert(!fp_contents_read_file(fd, bytes, 99));
+    ck_assert(!fp_contents_read_file(fd, bytes, 101));
+    close(fd);
+}
+END_TEST
+
 START_TEST(any_place_may_be_asked_for)
 {
     uint8_t buf[SIZE];
@@ -240,6 +252,7 @@ int main(void)
     tcase_add_test(t, what_is_too_large_or_too_short_is_refused);
     tcase_add_test(t, what_is_in_use_is_kept);
     tcase_add_test(t, clients_cannot_change_it);
+    tcase_add_test(t, a_file_of_another_length_is_not_read);
     tcase_add_test(t, any_place_may_be_asked_for);
     tcase_add_test(t, another_area_is_refused);
     return unit_run(s);

@@ -55,7 +55,7 @@ def once(names):
 def messages():
     """The daemon's messages have a number, the module's have theirs in their text."""
     daemon = {found for path, source in sources("*.c").items() if path.name != "log.c" for found in LOGGED.findall(source)}
-    texts = {found for source in sources("*.c").values() for string in re.findall(r'"(?:\\.|[^"\\])*"', source)
+    texts = {found for source in sources("*.[ch]").values() for string in re.findall(r'"(?:\\.|[^"\\])*"', source)
              for found in re.findall(r"\b(FP0\d{3}):", string)}
     in_code = {f"FP{int(number):04}" for number in daemon} | texts
     rows = re.findall(r"^\| (FP\d{4}) \|", text("docs/flashpached.md"), re.M)
