@@ -142,7 +142,7 @@ struct fp_access_text *fp_access_file_fetch(const request_rec *r, const char *pa
 
     if (!S_ISREG(x->mode) || x->size > FP_ACCESS_FILE_MOST || !fp_path_is_normal(path, strlen(path)))
         return NULL;
-    a = fp_request_room(r);
+    a = fp_request_buf(r);
     if (find_answer(names, path, a, &view) == FP_OK && is_file_of(x, a))
         c = read_content(r->pool, a, view, (apr_size_t)x->size);
     fp_close(&a->fd);

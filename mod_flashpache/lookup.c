@@ -112,7 +112,7 @@ struct found {
 static fp_status fetch_once(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    struct fp_answer *a = fp_request_room(r);
+    struct fp_answer *a = fp_request_buf(r);
     const struct fp_lookup question = { .path = wish->path,
                                         .path_len = wish->len,
                                         .names = settings->names,
@@ -148,7 +148,7 @@ static fp_status find_shared(const request_rec *r, const struct wish *wish, stru
                              bool *known_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    struct fp_answer *a = fp_request_room(r);
+    struct fp_answer *a = fp_request_buf(r);
     struct fp_lease_view *view;
     fp_status st = fp_shared_find(fp_child_client, &settings->names, wish->path, wish->len, wish->fresh, a,
                                   &view, known_r);
@@ -166,7 +166,7 @@ static fp_status look(const request_rec *r, const struct wish *wish, struct foun
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     const struct fp_look_wish file = { wish->path, wish->len, &settings->names, wish->fresh, wish->to_send };
-    struct fp_answer *a = fp_request_room(r);
+    struct fp_answer *a = fp_request_buf(r);
     struct fp_lease_view *view;
     fp_status st;
 
@@ -210,14 +210,12 @@ static fp_status find(const request_rec *r, const struct wish *wish, struct foun
 static void warn(const request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
     if (st == FP_FOREIGN)
-        ap_log_rerror(
-            APLOG_MARK, APLOG_ERR, 0, r,
-            FP_TEXT_NOT_TRUSTED("flashpached.socket, by httpd (FlashpacheDaemon auto) or as root"),
-            settings->socket, (unsigned)fp_client_maker(fp_child_client));
-    else if (st == FP_ELSEWHERE)
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                      FP_TEXT_ELSEWHERE(", as FlashpacheDaemon auto does"), settings->socket,
-                      fp_sight_text(fp_client_difference(fp_child_client)));
+                      FP_TEXT_NOT_TRUSTED("flashpached.socket, by httpd (FlashpacheDaemon auto) or as root"),
+                      settings->socket, (unsigned)fp_client_maker(fp_child_client));
+    else if (st == FP_ELSEWHERE)
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, FP_TEXT_ELSEWHERE(", as FlashpacheDaemon auto does"),
+                      settings->socket, fp_sight_text(fp_client_difference(fp_child_client)));
     else
         ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r, FP_TEXT_NO_ANSWER ": " FP_TEXT_AS_STOCK,
                       settings->socket, path, fp_outcomes[fp_outcome_of_failure(st)].reason,

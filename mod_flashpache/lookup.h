@@ -42,8 +42,8 @@ struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr
 apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
                             apr_pool_t *pool);
 
-/* Asks the daemon once more, past any lease, and gives q the new answer. 0: there was none. Only
- * for a q that no walk has used. */
+/* Asks the daemon once more, past any lease: q gets the new answer, and its former lease is released. So
+ * nothing but q may have that, as in Shadow. 0: there was no answer. */
 int fp_lookup_renew(const request_rec *r, struct fp_request *q);
 
 #endif

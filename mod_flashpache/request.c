@@ -23,8 +23,8 @@ struct slot {
     struct fp_request *all;
     struct fp_request *shadow; /* like own, but httpd's walk does not use it */
     struct fp_request *tests;  /* answers to this request's tests of files, linked by next */
-    struct fp_answer *room;    /* see fp_request_room(); NULL: there is none at present */
-    bool kept;                 /* see fp_request_keep(): the first room was */
+    struct fp_answer *buf;     /* see fp_request_buf(); NULL: there is none at present */
+    bool kept;                 /* see fp_request_keep(): the first buffer was */
     const struct fp_outcome *outcome; /* the last one noted; NULL: none */
     bool begun;                /* fp_request_begin() ran */
     bool handled;              /* in the first request's slot: a handler ran in the family */
@@ -59,13 +59,13 @@ static struct slot *make_slot(request_rec *r)
     return s;
 }
 
-struct fp_answer *fp_request_room(const request_rec *r)
+struct fp_answer *fp_request_buf(const request_rec *r)
 {
     struct slot *s = make_slot((request_rec *)r);
 
-    if (s->room == NULL)
-        s->room = apr_palloc(r->pool, sizeof(*s->room));
-    return s->room;
+    if (s->buf == NULL)
+        s->buf = apr_palloc(r->pool, sizeof(*s->buf));
+    return s->buf;
 }
 
 struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a)
@@ -75,7 +75,7 @@ struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a)
 
     if (!s->kept) {
         s->kept = true;
-        s->room = NULL;
+        s->buf = NULL;
         return a;
     }
     copy = apr_pmemdup(r->pool, a, offsetof(struct fp_answer, steps) + a->n_steps * sizeof(a->steps[0]));

@@ -371,7 +371,7 @@ bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, 
 
     return e != NULL && e->generation != 0 && !fp_entry_is_purged(c, e) && now_ms < e->expires_ms
            && may_stay(c, e) && c->lease_table != NULL
-           && fp_lease_table_take_recent(c->lease_table, e->slot, FP_ASKER_CONTENTS);
+           && fp_lease_table_take_recent(c->lease_table, e->slot, FP_READER_CONTENTS);
 }
 
 bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to,

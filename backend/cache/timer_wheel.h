@@ -24,7 +24,7 @@ struct fp_timer {
 struct fp_timer_wheel {
     TAILQ_HEAD(fp_timer_bucket, fp_timer) buckets[FP_TIMER_BUCKETS];
     uint64_t tick;         /* all buckets of earlier ticks are done */
-    struct fp_timer *next; /* in this tick's bucket; NULL: its first */
+    struct fp_timer *next; /* in this tick's bucket, once that has been begun; NULL: none is left */
     bool begun;            /* that bucket has been begun */
 };
 

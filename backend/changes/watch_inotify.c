@@ -28,7 +28,7 @@
 #define TRIES_AT_ONCE 1024 /* watches whose file is gone end without a report, and others are needed again */
 static struct {
     int *wds; /* the last one is the next to go */
-    size_t n, room, ended;
+    size_t n, capacity, ended;
 } waiting;
 
 int fp_inotify_open(void)
@@ -75,14 +75,14 @@ static void end_watch(int inotify, int wd)
 /* False: out of memory. */
 static bool wait_for_end(int wd)
 {
-    if (waiting.n == waiting.room) {
-        const size_t room = waiting.room != 0 ? 2 * waiting.room : ENDS_AT_ONCE;
-        int *wds = fp_memory_resize(waiting.wds, room * sizeof(*wds));
+    if (waiting.n == waiting.capacity) {
+        const size_t capacity = waiting.capacity != 0 ? 2 * waiting.capacity : ENDS_AT_ONCE;
+        int *wds = fp_memory_resize(waiting.wds, capacity * sizeof(*wds));
 
         if (wds == NULL)
             return false;
         waiting.wds = wds;
-        waiting.room = room;
+        waiting.capacity = capacity;
     }
     waiting.wds[waiting.n++] = wd;
     return true;
@@ -114,7 +114,7 @@ void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *c
         return;
     free(waiting.wds);
     waiting.wds = NULL;
-    waiting.room = 0;
+    waiting.capacity = 0;
 }
 
 bool fp_inotify_has_more(void)

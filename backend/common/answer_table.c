@@ -410,14 +410,14 @@ void fp_answer_view_destroy(struct fp_answer_view **vp)
 }
 
 /* A buffer for the copy of a record. */
-struct room {
+struct buf {
     uint8_t *bytes;
     size_t size;
     bool is_short; /* a record that may be the right one did not fit */
 };
 
 /* Copies the record there and its body, if the key is its own. */
-static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, struct room *copy,
+static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, struct buf *copy,
                         struct fp_reader *body_r)
 {
     const size_t usual = k->bytes[0] == LEAF ? LEAF_USUAL : DIR_USUAL;
@@ -454,7 +454,7 @@ static bool copy_bucket(const struct fp_answer_view *v, uint64_t hash, uint64_t 
 }
 
 /* *led_r: a word of such a hash led to a record; without one no try is worth another. */
-static bool find_once(const struct fp_answer_view *v, const struct key *k, struct room *copy,
+static bool find_once(const struct fp_answer_view *v, const struct key *k, struct buf *copy,
                       struct fp_reader *body_r, bool *led_r)
 {
     uint64_t words[BUCKET];
@@ -474,7 +474,7 @@ static bool find_once(const struct fp_answer_view *v, const struct key *k, struc
     return false;
 }
 
-static bool find_record(const struct fp_answer_view *v, const struct key *k, struct room *copy,
+static bool find_record(const struct fp_answer_view *v, const struct key *k, struct buf *copy,
                         struct fp_reader *body_r)
 {
     bool led = true;
@@ -530,7 +530,7 @@ static bool get_dir(struct fp_reader *r, struct fp_answer *a)
 }
 
 static bool find_dir(const struct fp_answer_view *v, struct key *k, const char *path, size_t len,
-                     struct fp_answer *a, struct room *copy)
+                     struct fp_answer *a, struct buf *copy)
 {
     struct fp_reader r;
 
@@ -540,7 +540,7 @@ static bool find_dir(const struct fp_answer_view *v, struct key *k, const char *
 
 /* Puts the steps to the leaf's directory into *a, as they were at the very moment that the leaf means. */
 static bool find_above(const struct fp_answer_view *v, struct key *k, const char *path,
-                       const struct above *above, struct fp_answer *a, struct room *copy)
+                       const struct above *above, struct fp_answer *a, struct buf *copy)
 {
     const unsigned n_names = a->n_names;
     const struct fp_step *last;
@@ -558,9 +558,9 @@ static void begin_answer(struct fp_answer *a)
     a->source = FP_SOURCE_CACHE;
 }
 
-/* As fp_answer_view_find(), for records that have room. */
+/* As fp_answer_view_find(), for records that fit into the buffer. */
 static bool find(const struct fp_answer_view *v, const struct fp_names *names, const char *path, size_t len,
-                 struct fp_answer *a, struct room *copy)
+                 struct fp_answer *a, struct buf *copy)
 {
     struct fp_step last;
     struct above above;
@@ -581,9 +581,9 @@ static bool find(const struct fp_answer_view *v, const struct fp_names *names, c
     return fp_answer_fits(a, len);
 }
 
-/* As fp_answer_view_find_dir(), for records that have room. */
+/* As fp_answer_view_find_dir(), for records that fit into the buffer. */
 static bool find_dir_alone(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                           size_t len, struct fp_answer *a, struct room *copy)
+                           size_t len, struct fp_answer *a, struct buf *copy)
 {
     struct key k;
 
@@ -593,29 +593,29 @@ static bool find_dir_alone(const struct fp_answer_view *v, const struct fp_names
            && fp_step_is_dir(&a->steps[a->n_steps - 1]);
 }
 
-typedef bool find_in_room(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                          size_t len, struct fp_answer *a, struct room *copy);
+typedef bool find_in_buf(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
+                         size_t len, struct fp_answer *a, struct buf *copy);
 
 /* Not inlined: the compiler has each page of a large frame touched.  Each would stay with the process, even
  * if that never meets a long record. */
-__attribute__((noinline)) static bool find_long(find_in_room *how, const struct fp_answer_view *v,
+__attribute__((noinline)) static bool find_long(find_in_buf *how, const struct fp_answer_view *v,
                                                 const struct fp_names *names, const char *path, size_t len,
                                                 struct fp_answer *a)
 {
     uint8_t bytes[RECORD_MOST];
-    struct room room = { bytes, sizeof(bytes), false };
+    struct buf buf = { bytes, sizeof(bytes), false };
 
-    return how(v, names, path, len, a, &room);
+    return how(v, names, path, len, a, &buf);
 }
 
-static bool find_usual(find_in_room *how, const struct fp_answer_view *v, const struct fp_names *names,
+static bool find_usual(find_in_buf *how, const struct fp_answer_view *v, const struct fp_names *names,
                        const char *path, size_t len, struct fp_answer *a)
 {
     uint8_t bytes[RECORD_USUAL];
-    struct room room = { bytes, sizeof(bytes), false };
+    struct buf buf = { bytes, sizeof(bytes), false };
 
-    return how(v, names, path, len, a, &room)
-           || (room.is_short && find_long(how, v, names, path, len, a));
+    return how(v, names, path, len, a, &buf)
+           || (buf.is_short && find_long(how, v, names, path, len, a));
 }
 
 bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,

@@ -147,11 +147,6 @@ uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, in
     return content_at(at, len);
 }
 
-bool fp_contents_has(const struct fp_contents *c, uint64_t at)
-{
-    return fp_ring_has(&c->ring, at);
-}
-
 struct fp_contents_counts fp_contents_counts(const struct fp_contents *c)
 {
     const uint64_t written = c->ring.head - c->ring.size;

@@ -55,8 +55,6 @@ int fp_contents_fd(const struct fp_contents *c);
 /* Copies the size bytes, at least 1, of a memfd, as the content of the file at path.  Returns its position.
  * FP_NO_CONTENT: it is larger than a quarter of the ring, or the memfd is shorter. */
 uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, int fd, uint64_t size);
-/* True if the content there has not been overwritten. */
-bool fp_contents_has(const struct fp_contents *c, uint64_t at);
 
 struct fp_contents_counts fp_contents_counts(const struct fp_contents *c);
 

@@ -21,8 +21,8 @@
 
 #define MAGIC 0x46505334u /* "FPS4": another layout, another number */
 
-#define ASKER_CACHE 1
-#define ALL_ASKERS  (ASKER_CACHE | FP_ASKER_ANSWERS | FP_ASKER_CONTENTS)
+#define READER_CACHE 1
+#define ALL_READERS  (READER_CACHE | FP_READER_ANSWERS | FP_READER_CONTENTS)
 
 #define EXHAUSTED UINT32_MAX /* a generation at which no lease is valid */
 
@@ -37,7 +37,7 @@ struct generations {
 struct fp_lease_table {
     struct generations *area;
     _Atomic uint8_t *referenced;
-    uint8_t *owed; /* for each slot, which askers have still to hear of a use */
+    uint8_t *owed; /* for each slot, which readers have still to hear of a use */
     int area_fd, referenced_fd;
     uint32_t n;      /* slots, slot 0 included */
     uint32_t unused; /* the first slot that was never taken */
@@ -182,7 +182,7 @@ static bool take_byte(struct fp_lease_table *t, uint32_t slot)
     return true;
 }
 
-/* A client's byte is read once, for all askers. */
+/* A client's byte is read once, for all readers. */
 static bool take_owed(struct fp_lease_table *t, uint32_t slot, uint8_t to)
 {
     bool used;
@@ -190,7 +190,7 @@ static bool take_owed(struct fp_lease_table *t, uint32_t slot, uint8_t to)
     if (slot == FP_NO_SLOT)
         return false;
     if (take_byte(t, slot))
-        t->owed[slot] = ALL_ASKERS;
+        t->owed[slot] = ALL_READERS;
     used = (t->owed[slot] & to) != 0;
     t->owed[slot] &= (uint8_t)~to;
     return used;
@@ -198,12 +198,12 @@ static bool take_owed(struct fp_lease_table *t, uint32_t slot, uint8_t to)
 
 bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot)
 {
-    return take_owed(t, slot, ASKER_CACHE);
+    return take_owed(t, slot, READER_CACHE);
 }
 
-bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_asker asker)
+bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_reader reader)
 {
-    return take_owed(t, slot, (uint8_t)asker);
+    return take_owed(t, slot, (uint8_t)reader);
 }
 
 bool fp_lease_table_is_used(void *table, uint32_t slot, uint32_t generation)
@@ -211,7 +211,7 @@ bool fp_lease_table_is_used(void *table, uint32_t slot, uint32_t generation)
     struct fp_lease_table *t = table;
 
     return slot < t->n && fp_lease_table_generation(t, slot) == generation
-           && fp_lease_table_take_recent(t, slot, FP_ASKER_ANSWERS);
+           && fp_lease_table_take_recent(t, slot, FP_READER_ANSWERS);
 }
 
 bool fp_lease_table_take_use(struct fp_lease_table *t)

@@ -81,10 +81,10 @@ void fp_lease_table_set_expiry(struct fp_lease_table *t, uint32_t slot, uint64_t
 
 /* True if a client has used the slot since the last call. */
 bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot);
-/* The same for another asker, since its own last call. */
-enum fp_lease_asker { FP_ASKER_ANSWERS = 2, FP_ASKER_CONTENTS = 4 };
-bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_asker asker);
-/* The same as FP_ASKER_ANSWERS, if that is the slot's present generation; table: the lease table. */
+/* The same for another reader of the byte, since its own last call. */
+enum fp_lease_reader { FP_READER_ANSWERS = 2, FP_READER_CONTENTS = 4 };
+bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_reader reader);
+/* The same as FP_READER_ANSWERS, if that is the slot's present generation; table: the lease table. */
 bool fp_lease_table_is_used(void *table, uint32_t slot, uint32_t generation);
 /* True if any lease has been used since the last call. */
 bool fp_lease_table_take_use(struct fp_lease_table *t);

@@ -24,9 +24,9 @@ void fp_ring_init(struct fp_ring *r, struct fp_ring_head *area, const struct fp_
 
 void fp_ring_clear(struct fp_ring *r)
 {
-    free(r->room);
-    r->room = NULL;
-    r->room_size = 0;
+    free(r->buf);
+    r->buf = NULL;
+    r->buf_size = 0;
 }
 
 struct fp_ring_item *fp_ring_at(const struct fp_ring *r, uint64_t at)
@@ -94,15 +94,15 @@ static uint64_t place(struct fp_ring *r, uint64_t size)
 /* Copies the oldest item; NULL: no memory. */
 static struct fp_ring_item *take_out(struct fp_ring *r, const struct fp_ring_item *item)
 {
-    if (item->size > r->room_size) {
-        void *room = realloc(r->room, item->size);
+    if (item->size > r->buf_size) {
+        void *buf = realloc(r->buf, item->size);
 
-        if (room == NULL)
+        if (buf == NULL)
             return NULL;
-        r->room = room;
-        r->room_size = item->size;
+        r->buf = buf;
+        r->buf_size = item->size;
     }
-    return memcpy(r->room, item, item->size);
+    return memcpy(r->buf, item, item->size);
 }
 
 /* Other items go for the one that is kept, without being asked about: so this comes to an end. */
@@ -176,9 +176,9 @@ static size_t least(uint64_t a, size_t b)
 }
 
 /* The size that is checked is the copy's. */
-size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t room, size_t expected)
+size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity, size_t expected)
 {
-    const size_t usual = v->area->fd == -1 ? sizeof(struct fp_ring_item) : least(expected, room);
+    const size_t usual = v->area->fd == -1 ? sizeof(struct fp_ring_item) : least(expected, capacity);
     const size_t first = least(v->size - at % v->size, usual);
     struct fp_ring_item item;
 
@@ -187,7 +187,7 @@ size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, si
     memcpy(&item, to, sizeof(item));
     if (item.len == 0 || item.size < sizeof(item) || !is_inside(v, at, item.size))
         return 0;
-    if (item.size > first && item.size <= room
+    if (item.size > first && item.size <= capacity
         && !fp_ring_view_copy(v, at + first, (uint8_t *)to + first, item.size - first))
         return 0;
     return fp_ring_view_is_whole(v, at) ? item.size : 0;

@@ -97,9 +97,8 @@
     ROW(long_turns, turn.turns, counter, "Turns of the loop that took over 5 ms of processor time") \
     ROW(late_turns, turn.late, counter, "Turns that took over 5 ms and were waiting for most of it") \
     ROW(longest_us, turn.longest_us, gauge, \
-        "The longest piece of work, in microseconds of processor time, if over 5 ms") \
-    ROW(long_pieces, turn.pieces, counter, \
-        "Single pieces of work that took over 5 ms of processor time; of these") \
+        "The longest piece of those that took over 5 ms by the clock, in microseconds of processor time") \
+    ROW(long_pieces, turn.pieces, counter, "Single pieces of work that took over 5 ms of processor time") \
     ROW(long_connections, turn.by[FP_WORK_CONNECTION], counter, \
         "of these: connections opened, read, closed") \
     ROW(long_questions, turn.by[FP_WORK_QUESTION], counter, "of these: questions") \

@@ -54,7 +54,7 @@ struct fp_turn_counts {
     uint64_t late;         /* that took so long on the wall's clock, but not of that time */
     uint64_t pieces;       /* single ones that took over FP_TURN_BUDGET_US of it, */
     uint64_t by[FP_WORKS]; /* and of each kind */
-    uint64_t longest_us;   /* piece, of the processor's time */
+    uint64_t longest_us;   /* of that time, among the pieces that took over the budget on the wall's clock */
 };
 
 /* Work between the two calls is measured.  All functions run on the loop. */

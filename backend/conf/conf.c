@@ -304,8 +304,10 @@ static cfg_opt_t make_option(const char *key, enum kind kind)
     const cfg_opt_t number = CFG_INT_CB(key, 0, CFGF_NODEFAULT, fp_conf_parse_number);
     const cfg_opt_t boolean = CFG_BOOL(key, cfg_false, CFGF_NODEFAULT);
     const cfg_opt_t text = CFG_STR(key, NULL, CFGF_NODEFAULT);
+    cfg_opt_t option = kind == NUMBER ? number : kind == BOOLEAN ? boolean : text;
 
-    return kind == NUMBER ? number : kind == BOOLEAN ? boolean : text;
+    option.validcb = check_setting;
+    return option;
 }
 
 static cfg_t *make_table(void)
@@ -333,12 +335,6 @@ static cfg_t *make_table(void)
     if (cfg == NULL)
         return NULL;
     cfg_set_error_function(cfg, complain);
-    for (size_t i = 0; i < n; i++)
-        cfg_set_validate_func(cfg, opts[i].name, check_setting);
-    cfg_set_validate_func(cfg, "mount|watch", check_setting);
-    cfg_set_validate_func(cfg, "mount|ttl_ms", check_setting);
-    cfg_set_validate_func(cfg, "mount|stale_if_error_ms", check_setting);
-    cfg_set_validate_func(cfg, "mount|negative_ttl_ms", check_setting);
     cfg_set_validate_func(cfg, "mount", check_mount);
     cfg_set_validate_func(cfg, "roots", fp_conf_check_path);
     fp_conf_fleet_check(cfg);

@@ -66,11 +66,11 @@ static fp_status warm_one(const struct ctl *ctl, const char *line, const struct 
 static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_names *names, struct counts *n)
 {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     ssize_t len;
     fp_status st = FP_OK;
 
-    while (st == FP_OK && (len = getline(&line, &room, list)) != -1) {
+    while (st == FP_OK && (len = getline(&line, &capacity, list)) != -1) {
         if (len > 0 && line[len - 1] == '\n')
             line[--len] = '\0';
         if (len == 0)

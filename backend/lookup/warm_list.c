@@ -10,11 +10,11 @@
 #include "common/memory.h"
 #include "common/path.h"
 
-#define HEAD       "flashpached paths 1\n"
-#define NAMES      "names"
-#define END        "end %zu\n"
-#define END_BYTES  32                 /* room for the last line */
-#define LEAST_ROOM ((size_t)64 << 10) /* bytes that a text begins with */
+#define HEAD           "flashpached paths 1\n"
+#define NAMES          "names"
+#define END            "end %zu\n"
+#define END_BYTES      32                 /* room for the last line */
+#define LEAST_CAPACITY ((size_t)64 << 10) /* bytes that a text begins with */
 
 /* ---- writing ---- */
 
@@ -23,15 +23,15 @@ static bool append_line(struct fp_warm_text *t, const char *text, size_t len, bo
 {
     if (t->len + len > FP_WARM_BYTES - (is_last ? 0 : END_BYTES))
         return false;
-    if (t->len + len > t->room) {
-        const size_t room = t->room < LEAST_ROOM ? LEAST_ROOM : 2 * t->room;
-        const size_t more = room < t->len + len ? t->len + len : room;
+    if (t->len + len > t->capacity) {
+        const size_t twice = t->capacity < LEAST_CAPACITY ? LEAST_CAPACITY : 2 * t->capacity;
+        const size_t more = twice < t->len + len ? t->len + len : twice;
         char *grown = fp_memory_resize(t->text, more);
 
         if (grown == NULL)
             return false;
         t->text = grown;
-        t->room = more;
+        t->capacity = more;
     }
     memcpy(t->text + t->len, text, len);
     t->len += len;

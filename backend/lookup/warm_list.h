@@ -27,7 +27,7 @@
 /* A text to be written.  Begins as zero. */
 struct fp_warm_text {
     char *text; /* free() it */
-    size_t len, room, paths;
+    size_t len, capacity, paths;
     struct fp_names names; /* of the last line of names; the caller's */
 };
 

@@ -88,10 +88,9 @@ static void note(request_rec *r, enum fp_count what)
 static void warn(const request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
     if (st == FP_FOREIGN)
-        ap_log_rerror(
-            APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, r,
-            FP_TEXT_NOT_TRUSTED("flashpached.socket or as root"),
-            settings->socket, (unsigned)fp_client_maker(fp_child_client));
+        ap_log_rerror(APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, r,
+                      FP_TEXT_NOT_TRUSTED("flashpached.socket or as root"), settings->socket,
+                      (unsigned)fp_client_maker(fp_child_client));
     else if (st == FP_ELSEWHERE)
         ap_log_rerror(APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, r, FP_TEXT_ELSEWHERE(""), settings->socket,
                       fp_sight_text(fp_client_difference(fp_child_client)));

@@ -24,7 +24,7 @@
 
 /* The bytes to send: a content in memory, or a descriptor that is read by its offset in pieces. */
 struct body {
-    char *text;  /* the whole content, or room for a piece */
+    char *text;  /* the whole content, or a buffer for a piece */
     size_t size; /* the content's */
     int fd;      /* -1: text is all */
 };

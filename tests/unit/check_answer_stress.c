@@ -78,9 +78,9 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return unit_random(&state);
 }
 
-static int path_of(char room[64], unsigned file)
+static int path_of(char buf[64], unsigned file)
 {
-    return snprintf(room, 64, "/srv/%02u/%u", file % DIRECTORIES, file);
+    return snprintf(buf, 64, "/srv/%02u/%u", file % DIRECTORIES, file);
 }
 
 static struct fp_meta meta_of(uint32_t mode, uint64_t what, uint32_t generation)
@@ -131,15 +131,15 @@ static void bytes_of(unsigned file, uint32_t generation, uint8_t *bytes, size_t 
 
 static uint64_t put_content(unsigned file, const char *path, size_t len, uint32_t generation, uint64_t size)
 {
-    static int room = -1;
+    static int fd = -1;
     uint8_t bytes[MOST_BYTES];
 
-    if (room == -1)
-        room = memfd_create("content", MFD_CLOEXEC);
+    if (fd == -1)
+        fd = memfd_create("content", MFD_CLOEXEC);
     bytes_of(file, generation, bytes, size);
-    if (pwrite(room, bytes, size, 0) != (ssize_t)size)
+    if (pwrite(fd, bytes, size, 0) != (ssize_t)size)
         return FP_NO_CONTENT;
-    return fp_contents_put(contents, path, len, room, size);
+    return fp_contents_put(contents, path, len, fd, size);
 }
 
 static void write_forever(void)

@@ -10,12 +10,12 @@
 
 static const char *numbered(const char *prefix, int i)
 {
-    static char rooms[4][64];
+    static char bufs[4][64];
     static unsigned turn;
-    char *room = rooms[turn++ % 4];
+    char *buf = bufs[turn++ % 4];
 
-    snprintf(room, sizeof(rooms[0]), "%s%d", prefix, i);
-    return room;
+    snprintf(buf, sizeof(bufs[0]), "%s%d", prefix, i);
+    return buf;
 }
 
 START_TEST(files_are_bounded_with_their_descriptors)

@@ -223,16 +223,16 @@ START_TEST(each_who_asks_hears_of_a_use_once)
     const uint32_t slot = fp_lease_table_take(table);
 
     for (int i = 0; i < 3; i++) {
-        ck_assert(!fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS)
+        ck_assert(!fp_lease_table_take_recent(table, slot, FP_READER_ANSWERS)
                   && !fp_lease_table_take_referenced(table, slot));
         fp_lease_view_reference(view, slot);
-        ck_assert(i == 1 || fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS));
+        ck_assert(i == 1 || fp_lease_table_take_recent(table, slot, FP_READER_ANSWERS));
         ck_assert(fp_lease_table_take_referenced(table, slot));
-        ck_assert(fp_lease_table_take_recent(table, slot, FP_ASKER_CONTENTS));
-        ck_assert(!fp_lease_table_take_recent(table, slot, FP_ASKER_CONTENTS));
-        ck_assert(i != 1 || fp_lease_table_take_recent(table, slot, FP_ASKER_ANSWERS));
+        ck_assert(fp_lease_table_take_recent(table, slot, FP_READER_CONTENTS));
+        ck_assert(!fp_lease_table_take_recent(table, slot, FP_READER_CONTENTS));
+        ck_assert(i != 1 || fp_lease_table_take_recent(table, slot, FP_READER_ANSWERS));
     }
-    ck_assert(!fp_lease_table_take_recent(table, FP_NO_SLOT, FP_ASKER_CONTENTS));
+    ck_assert(!fp_lease_table_take_recent(table, FP_NO_SLOT, FP_READER_CONTENTS));
 }
 END_TEST
 
