@@ -363,10 +363,15 @@ def test_without_a_daemon(flashpachectl, base, command):
     assert finished.returncode == 3 and str(base / "nobody.sock") in finished.stderr
 
 
-def test_top_ends_with_its_reader(server, flashpachectl):
-    """In a pipe whose other end is closed it does not go on for ever."""
+@pytest.mark.parametrize("signalled", (True, False), ids=("SIGPIPE", "ignored"))
+def test_top_ends_with_its_reader(server, flashpachectl, signalled):
+    """In a pipe whose other end is closed it does not go on for ever, also where SIGPIPE is ignored."""
     program = flashpachectl("--version").args[0]
-    with subprocess.Popen([program, "-s", str(server.daemon.socket), "top"], stdout=subprocess.PIPE) as running:
-        running.stdout.readline()
-        running.stdout.close()
-        running.wait(30)
+    with subprocess.Popen([program, "-s", str(server.daemon.socket), "top"], stdout=subprocess.PIPE, text=True,
+                          restore_signals=signalled) as running:
+        try:
+            assert "hits/s" in running.stdout.readline()
+            running.stdout.close()
+            assert running.wait(30) == (-signal.SIGPIPE if signalled else 1)
+        finally:
+            running.kill()
