@@ -179,8 +179,8 @@ void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases_at(c, e);
 }
 
-/* Sets when the entry is next looked at for use: after half of its TTL, and then a few times more before it
- * expires. */
+/* Sets when the entry is next looked at for use: after half of its TTL or earlier, and then a few times more
+ * before it expires. */
 static void set_refresh(struct fp_cache *c, struct fp_entry *e, uint64_t at_ms)
 {
     if (at_ms < e->expires_ms)
@@ -194,11 +194,24 @@ static uint64_t half_ms(const struct fp_entry *e)
     return e->seen_ms + e->ttl_ms / 2;
 }
 
+/* A small file that changed just before it was seen could not be read yet: if it is in use, a walk brings its
+ * content as soon as it can. */
+static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry *e)
+{
+    const uint64_t settled_ms = e->seen_ms + FP_SETTLED_MS;
+    const struct fp_meta *m = fp_entry_target(e);
+
+    if (settled_ms < half_ms(e) && fp_entry_is_file(e) && m->size > 0 && m->size <= c->content.file_max
+        && !fp_meta_had_settled(m, e->seen_ms) && fp_meta_had_settled(m, settled_ms))
+        return settled_ms;
+    return half_ms(e);
+}
+
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
 {
     e->expires_ms = e->seen_ms + e->ttl_ms;
     e->used = false;
-    set_refresh(c, e, half_ms(e));
+    set_refresh(c, e, first_refresh_ms(c, e));
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
         if (p->needed_ms < half_ms(e))
             p->needed_ms = half_ms(e);

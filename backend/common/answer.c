@@ -10,7 +10,6 @@
 #include "common/clock.h"
 #include "common/packet.h"
 
-#define SETTLED_MS 2000 /* the coarsest clock of a file system is FAT's */
 
 /* Flags of an ANSWER. */
 enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16, WATCHED = 32 };
@@ -81,7 +80,8 @@ bool fp_meta_had_settled(const struct fp_meta *m, uint64_t at_ms)
     int64_t last_ms; /* the last moment at which a change leaves it settled */
 
     clock_gettime(CLOCK_REALTIME, &now);
-    last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - (int64_t)(fp_now_ms() - at_ms) - SETTLED_MS;
+    last_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    last_ms -= (int64_t)(fp_now_ms() - at_ms) + FP_SETTLED_MS;
     return m->ctime.sec < last_ms / 1000
            || (m->ctime.sec == last_ms / 1000 && m->ctime.nsec / 1000000 <= (uint32_t)(last_ms % 1000));
 }

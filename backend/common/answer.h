@@ -116,8 +116,10 @@ struct fp_meta fp_meta_from_stat(const struct stat *st);
 /* True for the same kind, size and times: an open file still has its content. */
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b);
 
-/* True if the file had not changed for two seconds at that moment (fp_now_ms()).  Later changes show in its times
- * then, however coarse the file system's clock is.  Compares the file system's clock with this machine's. */
+#define FP_SETTLED_MS 2000 /* the coarsest clock of a file system is FAT's */
+
+/* True if the file had not changed for FP_SETTLED_MS at that moment (fp_now_ms()).  Later changes show in its
+ * times then, however coarse the file system's clock is.  Compares that clock with this machine's. */
 bool fp_meta_had_settled(const struct fp_meta *m, uint64_t at_ms);
 
 /* The access file that has this metadata. */

@@ -276,3 +276,21 @@ def test_a_fresh_file_becomes_content_later(lab, base, clock):  # noqa: F811
         wait_for(becomes_content, "the next look")
     connection.close()
     lab.end()
+
+
+def test_a_fresh_file_in_use_becomes_content_soon(lab, base):
+    """Changes are reported, so the usual next look is minutes away: it is not waited for."""
+    root = base / "fresh-watched"
+    root.mkdir()
+    server = lab.under_test("fresh-watched", root, config=NOTE_CONFIG)
+    connection = Connection(server.port)
+    tree.put(root / "file.txt", "text\n")
+    assert connection.get("/file.txt").body == b"text\n"
+    assert content_files(server.daemon) == 0
+
+    def becomes_content():
+        assert get_lease(connection, "/file.txt").body == b"text\n"
+        return content_files(server.daemon) == 1
+    wait_for(becomes_content, "a look once the file has settled", timeout=20)
+    connection.close()
+    lab.end()

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include "cache/timer_wheel.h"
 #include "changes/coherence.h"
 #include "hash_kit.h"
 #include "common/clock.h"
@@ -16,6 +17,7 @@
 #include "lease_kit.h"
 
 #define TTL        100
+#define LONG_TTL   600000
 #define FILE_MAX   6000u
 #define REMOTE_MAX 20000u
 
@@ -181,12 +183,13 @@ static uint32_t wanted_at_refresh(const char *path)
     return fp_cache_content_max_refreshed(cache, path, strlen(path), fp_now_ms());
 }
 
+static uint32_t ttl_ms = TTL;
 static int64_t changed_s; /* when the files of the next walks changed */
 
 /* A walk that brings a descriptor, or unchanged: finds the file as it was. */
 static void walked_there(const char *path, uint64_t size, bool remote, bool unchanged)
 {
-    struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = TTL } };
+    struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = ttl_ms } };
     struct fp_walk_result result;
     const struct fp_walk_meta meta = { &result, validity };
 
@@ -253,6 +256,41 @@ START_TEST(larger_content_that_has_just_changed)
     walked_on_mount("/a/f", 10, true);
     ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
     changed_s = 0;
+}
+END_TEST
+
+/* The path of the next refresh within so many ms; "" for none. */
+static const char *refreshed_within(uint64_t ms)
+{
+    static char path[64];
+    struct fp_cache_refresh due;
+
+    for (const uint64_t end = now + ms; now < end; now += FP_TIMER_TICK_MS) {
+        if (fp_cache_take_refresh(cache, now, &(unsigned){ FP_CACHE_LOOKS }, &due)) {
+            snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
+            return path;
+        }
+    }
+    return "";
+}
+
+/* It was too new to be read, and would be served from the file until half of its TTL is over. */
+START_TEST(file_that_had_just_changed_is_read_soon)
+{
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, LONG_TTL, LONG_TTL, 0 };
+    const uint64_t size = _i == 1 ? FILE_MAX + 1 : 10;
+
+    fp_cache_set_limits(cache, &limits);
+    now = fp_now_ms();
+    ttl_ms = LONG_TTL;
+    changed_s = _i == 2 ? time(NULL) - 10 : _i == 3 ? time(NULL) + 3600 : time(NULL);
+    walked_there("/a/f", size, false, false);
+    if (_i != 4)
+        ck_assert(known("/a/f"));
+    /* Not a large one, nor one that could be read, nor one of another clock, nor one that is not in use. */
+    ck_assert_str_eq(refreshed_within(2 * FP_SETTLED_MS), _i == 0 ? "/a/f" : "");
+    changed_s = 0;
+    ttl_ms = TTL;
 }
 END_TEST
 
@@ -448,6 +486,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, larger_content_is_wanted_at_refresh);
     tcase_add_test(t, larger_content_is_wanted_once_of_a_descriptor);
     tcase_add_test(t, larger_content_that_has_just_changed);
+    tcase_add_loop_test(t, file_that_had_just_changed_is_read_soon, 0, 5);
     tcase_add_test(t, larger_content_is_not_wanted_elsewhere);
     tcase_add_test(t, leases_end_once_when_a_content_comes);
     tcase_add_test(t, room_for_larger_content);
