@@ -34,8 +34,8 @@ void fp_check_log(const struct fp_conf *c)
 {
     if (c->log[0] == '/' && access(c->log, W_OK) == -1)
         fp_log(FP_LOG_WARNING, 8,
-               "uid %u cannot open the log %s again after a rotation (%m): give the file to that user, and let "
-               "the rotation do so (logrotate's create)",
+               "uid %u cannot open the log %s again after a rotation (%m): give the file to that user, and "
+               "let the rotation do so (logrotate's create)",
                (unsigned)c->uid, c->log);
 }
 

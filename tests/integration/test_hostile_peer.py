@@ -263,29 +263,35 @@ def as_apache():
     uid, gid = user_ids()
     os.setegid(gid)
     os.seteuid(uid)
-    yield
-    os.seteuid(0)
-    os.setegid(0)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
 
 
 def test_root_is_not_locked_out(lab, root, flashpachectl):
     """A CGI may hold all connections with questions, and ask for more as soon as one is free."""
     daemon = lab.daemon("crowded", workers=1, max_connections=2, lookup_timeout_ms=60000).start()
-    os.kill(daemon.worker_pids()[0], signal.SIGSTOP)
-    with contextlib.ExitStack() as stack, as_apache():
-        for name in ("f1.bin", "f2.bin"):
-            stack.enter_context(wire.greet(daemon.socket)).sendall(wire.whole_lookup(root / name))
-        with wire.connect(daemon.socket) as conn:
-            assert wire.is_closed_by_peer(conn)
-        os.seteuid(0)
+    os.kill(wait_for(daemon.worker_pids, "the worker")[0], signal.SIGSTOP)
+    with contextlib.ExitStack() as stack:
+        with as_apache():
+            for name in ("f1.bin", "f2.bin"):
+                stack.enter_context(wire.greet(daemon.socket)).sendall(wire.whole_lookup(root / name))
+        wait_for(lambda: sum(map(daemon.counters().get, ("misses", "joined"))) == 2, "both to be busy", timeout=15)
+        refused_as_apache(daemon)
         for _ in range(4):
             assert flashpachectl("-s", daemon.socket, "status").returncode == 0
         own = [stack.enter_context(wire.greet(daemon.socket)) for _ in range(2)]
-        os.seteuid(user_ids()[0])
-        with wire.connect(daemon.socket) as conn:
-            assert wire.is_closed_by_peer(conn)
+        refused_as_apache(daemon)
         for conn in own:
             assert wire.ask(conn, wire.report(wire.STATS)), "an idle connection of root's made room for another user's"
+    assert "said nothing" not in daemon.log_text()
+
+
+def refused_as_apache(daemon):
+    with as_apache(), wire.connect(daemon.socket) as conn:
+        assert wire.is_closed_by_peer(conn)
 
 
 def test_slow_peers_that_are_right_are_served(daemon, server, root, bodycheck_program, outcome):
