@@ -346,16 +346,24 @@ static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *
     return fd != -1 ? fp_file_create(fd, a->local) : NULL;
 }
 
-/* The lease refers to the answer's own steps. */
-static void borrow_steps(struct fp_lease *lease, char **to, const struct fp_answer *a)
+/* The bytes for the steps above the last, where the lease has them itself. */
+static apr_size_t own_steps_size(const struct fp_answer *a)
+{
+    apr_size_t size = aligned((a->n_steps - 1) * sizeof(const struct fp_step *));
+
+    for (unsigned i = 0; i + 1 < a->n_steps; i++)
+        size += aligned(fp_step_size(&a->steps[i], a->n_names));
+    return size;
+}
+
+static const struct fp_step *const *pack_own_steps(char **to, const struct fp_answer *a)
 {
     const struct fp_step **above = (const struct fp_step **)*to;
 
-    *to += (a->n_steps - 1) * sizeof(*above);
+    *to += aligned((a->n_steps - 1) * sizeof(*above));
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        above[i] = &a->steps[i];
-    lease->above = above;
-    lease->last = &a->steps[a->n_steps - 1];
+        above[i] = pack(to, &a->steps[i], a->n_names);
+    return above;
 }
 
 /* Makes a lease without file and chain. kept: a chain will hold its steps but the last. */
@@ -363,19 +371,17 @@ static struct fp_lease *create(const void *owner, const char *path, apr_size_t l
                                struct fp_lease_view *view, bool kept)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
-    const apr_size_t head = aligned(sizeof(struct fp_lease));
-    const apr_size_t steps = kept ? aligned(fp_step_size(last, a->n_names)) : (a->n_steps - 1) * sizeof(last);
-    const apr_size_t size = head + steps + FP_ITEM_KEY_SIZE(len);
+    apr_size_t head = aligned(sizeof(struct fp_lease)), above = kept ? 0 : own_steps_size(a);
+    const apr_size_t size = head + above + aligned(fp_step_size(last, a->n_names)) + FP_ITEM_KEY_SIZE(len);
     struct fp_lease *lease = malloc(size);
     char *at = (char *)lease + head;
 
     if (lease == NULL)
         return NULL;
     memset(lease, 0, sizeof(*lease));
-    if (kept)
-        lease->last = pack(&at, last, a->n_names);
-    else
-        borrow_steps(lease, &at, a);
+    if (!kept)
+        lease->above = pack_own_steps(&at, a);
+    lease->last = pack(&at, last, a->n_names);
     fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), destroy);
     if (seen != NULL && a->fd == -1)
         lease->item.bytes = size;

@@ -37,7 +37,7 @@ struct fp_lease {
     struct fp_item item;                /* release with fp_item_release(&lease->item) */
     struct fp_lease_view *view;         /* the lease table of its slots; NULL: the lease is never kept */
     struct fp_dir_chain *chain;         /* to the path's directory; NULL: the path is "/", or not kept */
-    const struct fp_step *const *above; /* the steps but the last, in the chain or in the answer */
+    const struct fp_step *const *above; /* the steps but the last, in the chain or in this lease */
     struct fp_file *file;               /* the last step's, or NULL */
     apr_size_t path_len;
     const char *path; /* not terminated; part of the key */
@@ -69,8 +69,7 @@ bool fp_lease_is_unchanged(const struct fp_lease *lease);
 /*
  * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may be
  * used again. Takes the answer's descriptor and the reference to the view (may be NULL). NULL when
- * out of memory, or where the content is gone. A lease that is not kept refers to the answer's steps: they must live as
- * long, and not change.
+ * out of memory, or where the content is gone.
  */
 struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
                                  struct fp_lease_view *view);

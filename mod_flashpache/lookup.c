@@ -125,7 +125,7 @@ static fp_status fetch_once(const request_rec *r, const struct wish *wish, struc
         st = a->status;
     if (st == FP_OK) {
         found_r->outcome = fp_outcome_of_source(a->source);
-        found_r->lease = fp_lease_create(settings, wish->path, wish->len, fp_request_keep(r, a), view);
+        found_r->lease = fp_lease_create(settings, wish->path, wish->len, a, view);
         view = NULL;
         st = found_r->lease != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
     }
@@ -156,7 +156,7 @@ static fp_status find_shared(const request_rec *r, const struct wish *wish, stru
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LEASE;
-    found_r->lease = fp_lease_create(settings, wish->path, wish->len, fp_request_keep(r, a), view);
+    found_r->lease = fp_lease_create(settings, wish->path, wish->len, a, view);
     /* The content may have been overwritten. */
     return found_r->lease != NULL ? FP_OK : FP_ABSENT;
 }
@@ -177,7 +177,7 @@ static fp_status look(const request_rec *r, const struct wish *wish, struct foun
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LOOK;
-    found_r->lease = fp_lease_create(settings, wish->path, wish->len, fp_request_keep(r, a), view);
+    found_r->lease = fp_lease_create(settings, wish->path, wish->len, a, view);
     if (found_r->lease == NULL)
         return FP_NOMEM;
     if (found_r->lease->file != NULL)
