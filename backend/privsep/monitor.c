@@ -23,7 +23,7 @@ struct state {
     const struct fp_monitor_settings *settings;
     const struct fp_conf *conf; /* the current one */
     struct fp_conf *reread;     /* owns conf after a reload; NULL */
-    pid_t spawner;              /* the last one, not reaped; 0: none */
+    pid_t spawner;              /* the last one, until it is killed; 0: none */
 };
 
 #define DONE (-2) /* the result of a task without a descriptor */
@@ -70,15 +70,17 @@ static int connect_redis(struct state *s)
     return -1;
 }
 
-/* The last one may hang, or somebody may have stopped it; its workers die with it. */
+/* The last one may hang, or somebody may have stopped it; its workers die with it.  The daemon waits for us, and so
+ * nobody waits for a process that hangs in the kernel: it is reaped before the next start. */
 static void end_spawner(struct state *s)
 {
-    if (s->spawner == 0)
-        return;
-    kill(s->spawner, SIGKILL);
-    while (waitpid(s->spawner, NULL, 0) == -1 && errno == EINTR)
-        continue;
+    if (s->spawner > 0)
+        kill(s->spawner, SIGKILL);
+    for (int i = 0; i < 100 && s->spawner > 0 && waitpid(s->spawner, NULL, WNOHANG) == 0; i++)
+        usleep(1000);
     s->spawner = 0;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
 }
 
 static int start_spawner(struct state *s)

@@ -25,7 +25,8 @@
 #define ENDED_A_TURN     64  /* walks that wait, where no worker is left */
 #define DYING_S          0.1 /* a killed worker that lives on for so long hangs */
 #define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
-#define BIRTH_SECONDS    2.0 /* the spawner answers sooner, or it hangs or was stopped */
+#define BIRTH_SECONDS    2.0 /* the spawner answers sooner, or it hangs, or was stopped */
+#define LATE_BIRTHS      3u  /* so many times that long; then another one takes its place */
 
 struct job {
     struct fp_waiting waiting; /* first: a job is what waits */
@@ -65,7 +66,8 @@ struct fp_worker_pool {
     unsigned missing;  /* to be asked for once the spawner can again */
     unsigned expected; /* asked for, and neither made nor refused yet */
     ev_timer birth;    /* while some are expected */
-    bool barren;      /* the last attempt to make a worker failed */
+    unsigned late;     /* how often it ran out since the spawner last answered */
+    bool barren;       /* the last attempt to make a worker failed */
     ev_timer desert;  /* ends the walks that wait, in a turn of its own */
     ev_timer taken;   /* the same, where killed workers that hang have all places */
     struct fp_mount_queues queues;
@@ -170,6 +172,7 @@ static void ask_for_one(struct fp_worker_pool *pool)
 static void expect_fewer(struct fp_worker_pool *pool, unsigned n)
 {
     pool->expected -= n <= pool->expected ? n : pool->expected;
+    pool->late = 0;
     if (pool->expected == 0)
         ev_timer_stop(pool->loop, &pool->birth);
     else
@@ -510,7 +513,8 @@ static void restart_spawner(struct fp_worker_pool *pool, const char *why)
     try_again_later(pool, pool->settings.workers);
 }
 
-/* As long as a worker lives walks go on, and a busy machine may be slow to make more. */
+/* As long as a worker lives walks go on.  The spawner of a busy machine may be slow: so walks end at first, and it is
+ * replaced later. */
 static void on_late_birth(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_worker_pool *pool = timer->data;
@@ -518,7 +522,11 @@ static void on_late_birth(struct ev_loop *loop, ev_timer *timer, int events)
     fp_turn_work(FP_WORK_WORKER);
     (void)loop;
     (void)events;
-    if (pool->counts.alive == 0)
+    if (pool->counts.alive > 0)
+        return;
+    pool->barren = true;
+    end_if_deserted(pool);
+    if (++pool->late == LATE_BIRTHS)
         restart_spawner(pool, "does not answer");
 }
 
