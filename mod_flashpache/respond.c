@@ -243,10 +243,10 @@ static void read_more_at_once(const request_rec *r, apr_bucket *e, bool filtered
 
 /* Fills in *use_r. False: no such bucket is wanted, or none can be opened. Nothing was inserted then. */
 static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb,
-                              struct fp_file_use **use_r)
+                              bool filtered, struct fp_file_use **use_r)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
-    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON, filtered = is_filtered(r);
+    const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
     struct fp_file *file = q->lease->file;
     apr_off_t first;
     apr_bucket *e;
@@ -297,14 +297,15 @@ static int send_file(request_rec *r, const struct fp_request *q)
     conn_rec *c = r->connection;
     apr_bucket_brigade *bb = apr_brigade_create(r->pool, c->bucket_alloc);
     int condition = ap_meets_conditions(r);
+    const bool filtered = is_filtered(r);
     struct fp_file_use *use = NULL;
     apr_status_t rv;
 
     if (condition != OK)
         r->status = condition;
-    else if (!insert_apr_bucket(r, q, bb, &use))
+    else if (!insert_apr_bucket(r, q, bb, filtered, &use))
         APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
-    if (!APR_BRIGADE_EMPTY(bb) && is_filtered(r))
+    if (!APR_BRIGADE_EMPTY(bb) && filtered)
         fp_file_bucket_set_piece(APR_BRIGADE_FIRST(bb), core_piece(r));
     if (!APR_BRIGADE_EMPTY(bb) && !fp_reply_can_be_read(r, APR_BRIGADE_FIRST(bb))) {
         apr_brigade_cleanup(bb);

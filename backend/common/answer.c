@@ -10,7 +10,6 @@
 #include "common/clock.h"
 #include "common/packet.h"
 
-
 /* Flags of an ANSWER. */
 enum { HAS_FD = 1, LOCAL = 2, UNCHANGED = 4, LEASABLE = 8, CONTENT = 16, WATCHED = 32 };
 

@@ -53,7 +53,8 @@ static double rate(const struct view *now, const struct view *before, const char
 
     if (before->reports.stats == NULL || ms == 0)
         return 0.;
-    return 1e3 * growth(ctl_value(now->reports.stats, name), ctl_value(before->reports.stats, name)) / (double)ms;
+    return 1e3 * growth(ctl_value(now->reports.stats, name), ctl_value(before->reports.stats, name))
+           / (double)ms;
 }
 
 static void print_rates(FILE *to, const struct view *now, const struct view *before)

@@ -13,27 +13,14 @@ import tree
 SIZES = (8_000, 16_000, 16_001, 16_384, 16_385, 40_000, 65_536, 65_537, 300_000, 5_000_000)
 LINE = b"x" * 63 + b"\n"
 ROUNDS = 2              # the second may come from a kept mapping
-CONFIG = """AddType text/html .shtml
-<Directory {root}>
-Options +Includes
-SetOutputFilter INCLUDES
-</Directory>
-<Directory {root}/read>
-EnableMMAP Off
-</Directory>
-<Directory {root}/buffer>
-EnableMMAP Off
-ReadBufferSize 20000
-</Directory>
-<Directory {root}/sendfile>
-EnableSendfile On
-</Directory>
-<Directory {root}/both>
-EnableMMAP Off
-EnableSendfile On
-</Directory>
-"""
-WHERE = ("mapped", "read", "buffer", "sendfile", "both")
+WHERE = {"mapped": "", "read": "EnableMMAP Off", "buffer": "EnableMMAP Off\nReadBufferSize 20000",
+         "sendfile": "EnableSendfile On", "both": "EnableMMAP Off\nEnableSendfile On"}
+
+
+def config(root):
+    where = "".join(f"<Directory {root}/{name}>\n{lines}\n</Directory>\n" for name, lines in WHERE.items())
+    return (f"AddType text/html .shtml\n<Directory {root}>\nOptions +Includes\nSetOutputFilter INCLUDES\n"
+            f"</Directory>\n{where}")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +35,7 @@ def root(base):
 @pytest.fixture(scope="module", params=("prefork-content", "event-content", "event-file"))
 def servers(lab, root, request):
     mpm, kind = request.param.split("-")
-    options = dict(mpm=mpm, http2=mpm == "event", config=CONFIG.format(root=root))
+    options = dict(mpm=mpm, http2=mpm == "event", config=config(root))
     settings = {"content_file_max": 65536 if kind == "content" else 0}
     yield (lab.stock(f"{request.param}-stock", root, **options).start(),
            lab.under_test(request.param, root, daemon_settings=settings, **options))
