@@ -27,7 +27,7 @@ struct fp_file {
     atomic_uint references;
     int fd; /* -1: a content */
     bool local;
-    bool is_content;                      /* the mapping is a copy, and there is no fd */
+    bool is_content;                      /* the mapping is a copy or NULL, and there is no fd */
     atomic_int mappable;                  /* enum mappable */
     atomic_bool served;                   /* a response has sent it before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
@@ -79,6 +79,11 @@ bool fp_file_is_local(const struct fp_file *file)
 bool fp_file_is_content(const struct fp_file *file)
 {
     return file->is_content;
+}
+
+bool fp_file_is_unread(const struct fp_file *file)
+{
+    return file->is_content && fp_file_mapping(file) == NULL;
 }
 
 static void forget_spares(struct fp_file *file)
@@ -177,6 +182,19 @@ struct fp_mapping *fp_file_mapping(const struct fp_file *file)
     return atomic_load_explicit(&file->mapping, memory_order_acquire);
 }
 
+struct fp_file *fp_file_create_unread(void)
+{
+    struct fp_file *file = calloc(1, sizeof(*file));
+
+    if (file == NULL)
+        return NULL;
+    atomic_init(&file->references, 1);
+    file->fd = -1;
+    forget_spares(file);
+    file->local = file->is_content = true;
+    return file;
+}
+
 struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
                                        apr_size_t size)
 {
@@ -220,7 +238,7 @@ void fp_file_release(struct fp_file **fp)
     /* Acquire and release: every other thread's use must be over before the last one closes. */
     if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (file->is_content) {
+    if (file->is_content && fp_file_mapping(file) != NULL) {
         forget_content(file);
         return;
     }

@@ -41,6 +41,8 @@ struct fp_file *fp_file_create(int fd, bool local);
  * the content is gone. */
 struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
                                        apr_size_t size);
+/* The same of a content that its response will read (fp_file_bucket_of_unread()). NULL: no memory. */
+struct fp_file *fp_file_create_unread(void);
 
 void fp_file_retain(struct fp_file *file);
 /* Drops *file's reference and leaves NULL; the last one closes. */
@@ -51,6 +53,8 @@ int fp_file_descriptor(const struct fp_file *file);
 bool fp_file_is_local(const struct fp_file *file);
 /* True if it came as its content. */
 bool fp_file_is_content(const struct fp_file *file);
+/* True if that is not here yet. */
+bool fp_file_is_unread(const struct fp_file *file);
 
 /*
  * True if a local file may be mapped. A false daemon could pass a file of its own and cut it. So

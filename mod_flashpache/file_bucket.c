@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/contents.h"
 #include "file.h"
 
 #define READ_SIZE ((apr_size_t)FP_FILE_SMALL) /* most bytes of one read, if no others are set */
@@ -167,6 +168,18 @@ void fp_file_bucket_set_piece(apr_bucket *e, apr_size_t piece)
 bool fp_file_bucket_reads(const apr_bucket *e)
 {
     return e->type == &bucket_type_file;
+}
+
+apr_bucket *fp_file_bucket_of_unread(const struct fp_contents_view *contents, apr_uint64_t at, apr_off_t length,
+                                     apr_bucket_alloc_t *list)
+{
+    char *buf = apr_bucket_alloc((apr_size_t)length, list);
+
+    if (!fp_contents_view_read(contents, at, buf, (size_t)length)) {
+        apr_bucket_free(buf);
+        return NULL;
+    }
+    return apr_bucket_heap_create(buf, (apr_size_t)length, apr_bucket_free, list);
 }
 
 apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bool map,

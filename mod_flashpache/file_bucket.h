@@ -12,6 +12,7 @@
 #include <apr_buckets.h>
 #include <stdbool.h>
 
+struct fp_contents_view;
 struct fp_file;
 
 /* Bytes: a file of at most this size is read at once. */
@@ -38,8 +39,12 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_si
 apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bool map,
                                       apr_bucket_alloc_t *list);
 
+/* A bucket with the content at that position (contents.h), of length bytes. NULL: it is gone. */
+apr_bucket *fp_file_bucket_of_unread(const struct fp_contents_view *contents, apr_uint64_t at, apr_off_t length,
+                                     apr_bucket_alloc_t *list);
+
 /*
- * From now on a read of the bucket, which is one of the two above and stands in a brigade, gives piece bytes
+ * From now on a read of the bucket, which is one of those above and stands in a brigade, gives piece bytes
  * at most. What is mapped on demand is mapped as before.
  */
 void fp_file_bucket_set_piece(apr_bucket *e, apr_size_t piece);

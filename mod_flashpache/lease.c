@@ -74,15 +74,23 @@ void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone)
     chains = fp_table_create(p, limit, SIZE_MAX);
 }
 
-static void destroy(struct fp_item *item)
+/* A lease that is not kept stands in its request's memory. */
+static void end(struct fp_item *item)
 {
     struct fp_lease *lease = (struct fp_lease *)item;
 
     if (lease->chain != NULL)
         fp_item_release(&lease->chain->item);
     fp_file_release(&lease->file);
-    free(atomic_load_explicit(&lease->headers.etag, memory_order_relaxed));
     fp_lease_view_release(&lease->view);
+}
+
+static void destroy(struct fp_item *item)
+{
+    struct fp_lease *lease = (struct fp_lease *)item;
+
+    free(atomic_load_explicit(&lease->headers.etag, memory_order_relaxed));
+    end(item);
     free(lease);
 }
 
@@ -332,57 +340,65 @@ void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text)
         free(etag);
 }
 
-/* NULL: the answer has no file, memory is out, or the content is gone. Takes the descriptor. */
-static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *view)
+/*
+ * A content is read at once where others will use it, too, or where the file system could not answer instead of it.
+ * Otherwise its response reads it, as many do without: those to a client that has the file.
+ */
+static struct fp_file *content_of(const struct fp_answer *a, const struct fp_lease_view *view, bool kept)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    if (view == NULL)
+        return NULL;
+    if (!kept && a->source != FP_SOURCE_STALE)
+        return fp_file_create_unread();
+    return fp_file_create_content(fp_lease_view_contents(view), a->content_at,
+                                  (apr_size_t)fp_step_target(last)->size);
+}
+
+/* NULL: the answer has no file, memory is out, or the content is gone. Takes the descriptor. */
+static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *view, bool kept)
+{
     int fd = a->fd;
 
     a->fd = -1;
     if (a->content)
-        return view != NULL ? fp_file_create_content(fp_lease_view_contents(view), a->content_at,
-                                                     (apr_size_t)fp_step_target(last)->size)
-                            : NULL;
+        return content_of(a, view, kept);
     return fd != -1 ? fp_file_create(fd, a->local) : NULL;
 }
 
-/* The bytes for the steps above the last, where the lease has them itself. */
-static apr_size_t own_steps_size(const struct fp_answer *a)
-{
-    apr_size_t size = aligned((a->n_steps - 1) * sizeof(const struct fp_step *));
-
-    for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        size += aligned(fp_step_size(&a->steps[i], a->n_names));
-    return size;
-}
-
-static const struct fp_step *const *pack_own_steps(char **to, const struct fp_answer *a)
+/* The lease refers to the answer's own steps. */
+static void borrow_steps(struct fp_lease *lease, char **to, const struct fp_answer *a)
 {
     const struct fp_step **above = (const struct fp_step **)*to;
 
-    *to += aligned((a->n_steps - 1) * sizeof(*above));
+    *to += (a->n_steps - 1) * sizeof(*above);
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        above[i] = pack(to, &a->steps[i], a->n_names);
-    return above;
+        above[i] = &a->steps[i];
+    lease->above = above;
+    lease->last = &a->steps[a->n_steps - 1];
 }
 
-/* Makes a lease without file and chain. kept: a chain will hold its steps but the last. */
-static struct fp_lease *create(const void *owner, const char *path, apr_size_t len, const struct fp_answer *a,
-                               struct fp_lease_view *view, bool kept)
+/* Makes a lease without file and chain. pool: it is not kept; NULL: it is, and a chain will hold its steps but the last. */
+static struct fp_lease *create(apr_pool_t *pool, const void *owner, const char *path, apr_size_t len,
+                               const struct fp_answer *a, struct fp_lease_view *view)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
-    apr_size_t head = aligned(sizeof(struct fp_lease)), above = kept ? 0 : own_steps_size(a);
-    const apr_size_t size = head + above + aligned(fp_step_size(last, a->n_names)) + FP_ITEM_KEY_SIZE(len);
-    struct fp_lease *lease = malloc(size);
+    const apr_size_t head = aligned(sizeof(struct fp_lease));
+    const apr_size_t steps =
+        pool == NULL ? aligned(fp_step_size(last, a->n_names)) : (a->n_steps - 1) * sizeof(last);
+    const apr_size_t size = head + steps + FP_ITEM_KEY_SIZE(len);
+    struct fp_lease *lease = pool == NULL ? malloc(size) : apr_palloc(pool, size);
     char *at = (char *)lease + head;
 
     if (lease == NULL)
         return NULL;
     memset(lease, 0, sizeof(*lease));
-    if (!kept)
-        lease->above = pack_own_steps(&at, a);
-    lease->last = pack(&at, last, a->n_names);
-    fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), destroy);
+    if (pool == NULL)
+        lease->last = pack(&at, last, a->n_names);
+    else
+        borrow_steps(lease, &at, a);
+    fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), pool == NULL ? destroy : end);
     if (seen != NULL && a->fd == -1)
         lease->item.bytes = size;
     lease->view = view;
@@ -434,28 +450,35 @@ static bool may_keep(const struct fp_answer *a, const struct fp_lease_view *view
            && (a->fd == -1 || fp_file_descriptors() < most_descriptors);
 }
 
-struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
-                                 struct fp_lease_view *view)
+static void format_headers(struct fp_headers *headers, const struct fp_meta *m)
+{
+    apr_rfc822_date(headers->last_modified, fp_lease_time(&m->mtime));
+    apr_snprintf(headers->length, sizeof(headers->length), "%" APR_UINT64_T_FMT, m->size);
+}
+
+struct fp_lease *fp_lease_create(apr_pool_t *pool, const void *owner, const char *path, apr_size_t len,
+                                 struct fp_answer *a, struct fp_lease_view *view)
 {
     const bool kept = may_keep(a, view) && is_worth_keeping(a);
     const bool has_file = a->content || a->fd != -1;
-    struct fp_lease *lease = create(owner, path, len, a, view, kept);
+    struct fp_lease *lease = create(kept ? NULL : pool, owner, path, len, a, view);
 
     if (lease == NULL) {
         fp_close(&a->fd);
         fp_lease_view_release(&view);
         return NULL;
     }
-    lease->file = file_of(a, view);
+    lease->file = file_of(a, view, kept);
+    lease->content_at = a->content_at;
     if (lease->file == NULL && has_file) {
         fp_item_release(&lease->item);
         return NULL;
     }
-    if (lease->file != NULL) {
+    if (kept && lease->file != NULL) {
         const struct fp_meta *m = fp_step_target(lease->last);
 
-        apr_rfc822_date(lease->headers.last_modified, fp_lease_time(&m->mtime));
-        apr_snprintf(lease->headers.length, sizeof(lease->headers.length), "%" APR_UINT64_T_FMT, m->size);
+        format_headers(&lease->headers, m);
+        lease->has_headers = true;
         if (fp_file_is_content(lease->file))
             lease->item.bytes += (apr_size_t)m->size;
     }

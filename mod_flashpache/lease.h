@@ -37,14 +37,16 @@ struct fp_lease {
     struct fp_item item;                /* release with fp_item_release(&lease->item) */
     struct fp_lease_view *view;         /* the lease table of its slots; NULL: the lease is never kept */
     struct fp_dir_chain *chain;         /* to the path's directory; NULL: the path is "/", or not kept */
-    const struct fp_step *const *above; /* the steps but the last, in the chain or in this lease */
+    const struct fp_step *const *above; /* the steps but the last, in the chain or in the answer */
     struct fp_file *file;               /* the last step's, or NULL */
+    apr_uint64_t content_at;            /* where its content is, if that is still to be read (contents.h) */
     apr_size_t path_len;
     const char *path; /* not terminated; part of the key */
     unsigned n_steps, n_names;
     bool watched;              /* every change that this machine makes to a step is reported */
     bool stale;                /* the file system did not answer, and this is its last answer */
-    struct fp_headers headers; /* set if there is a file */
+    bool has_headers;          /* it is kept, and there is a file: */
+    struct fp_headers headers;
     const struct fp_step *last;
 };
 
@@ -69,10 +71,11 @@ bool fp_lease_is_unchanged(const struct fp_lease *lease);
 /*
  * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may be
  * used again. Takes the answer's descriptor and the reference to the view (may be NULL). NULL when
- * out of memory, or where the content is gone.
+ * out of memory, or where the content is gone. A lease that is not kept lies in the pool, and refers to the answer's
+ * steps: neither may go or change before its last reference.
  */
-struct fp_lease *fp_lease_create(const void *owner, const char *path, apr_size_t len, struct fp_answer *a,
-                                 struct fp_lease_view *view);
+struct fp_lease *fp_lease_create(apr_pool_t *pool, const void *owner, const char *path, apr_size_t len,
+                                 struct fp_answer *a, struct fp_lease_view *view);
 
 /* The number of kept leases. */
 unsigned fp_lease_count(void);

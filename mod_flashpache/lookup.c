@@ -108,6 +108,13 @@ struct found {
     enum fp_count outcome;
 };
 
+/* As fp_lease_create(). */
+static struct fp_lease *make_lease(const request_rec *r, const struct wish *wish, struct fp_answer *a,
+                                   struct fp_lease_view *view)
+{
+    return fp_lease_create(r->pool, fp_settings_of(r->server), wish->path, wish->len, fp_request_keep(r, a), view);
+}
+
 /* Sets *found_r only with FP_OK. FP_FAILED also where the content was overwritten. */
 static fp_status fetch_once(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
@@ -125,7 +132,7 @@ static fp_status fetch_once(const request_rec *r, const struct wish *wish, struc
         st = a->status;
     if (st == FP_OK) {
         found_r->outcome = fp_outcome_of_source(a->source);
-        found_r->lease = fp_lease_create(settings, wish->path, wish->len, a, view);
+        found_r->lease = make_lease(r, wish, a, view);
         view = NULL;
         st = found_r->lease != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
     }
@@ -156,7 +163,7 @@ static fp_status find_shared(const request_rec *r, const struct wish *wish, stru
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LEASE;
-    found_r->lease = fp_lease_create(settings, wish->path, wish->len, a, view);
+    found_r->lease = make_lease(r, wish, a, view);
     /* The content may have been overwritten. */
     return found_r->lease != NULL ? FP_OK : FP_ABSENT;
 }
@@ -177,7 +184,7 @@ static fp_status look(const request_rec *r, const struct wish *wish, struct foun
     if (st != FP_OK)
         return st;
     found_r->outcome = FP_COUNT_LOOK;
-    found_r->lease = fp_lease_create(settings, wish->path, wish->len, a, view);
+    found_r->lease = make_lease(r, wish, a, view);
     if (found_r->lease == NULL)
         return FP_NOMEM;
     if (found_r->lease->file != NULL)

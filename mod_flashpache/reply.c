@@ -9,6 +9,7 @@
 #include <http_request.h>
 #include <sys/stat.h>
 
+#include "common/lease_table.h"
 #include "common/packet.h"
 #include "file.h"
 #include "file_bucket.h"
@@ -118,6 +119,16 @@ bool fp_reply_look_again(request_rec *r, const struct fp_request *q)
         fp_reply_set_headers(r);
     }
     return true;
+}
+
+apr_bucket *fp_reply_whole(const request_rec *r, const struct fp_request *q, bool map)
+{
+    const struct fp_lease *lease = q->lease;
+    apr_bucket_alloc_t *list = r->connection->bucket_alloc;
+
+    if (fp_file_is_unread(lease->file))
+        return fp_file_bucket_of_unread(fp_lease_view_contents(lease->view), lease->content_at, r->finfo.size, list);
+    return r->header_only ? NULL : fp_file_bucket_of_content(lease->file, r->finfo.size, map, list);
 }
 
 bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)

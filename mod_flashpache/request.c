@@ -7,6 +7,7 @@
 #include <http_core.h>
 #include <http_request.h>
 
+#include "answer_buf.h"
 #include "lease.h"
 #include "settings.h"
 
@@ -23,7 +24,8 @@ struct slot {
     struct fp_request *all;
     struct fp_request *shadow; /* like own, but httpd's walk does not use it */
     struct fp_request *tests;  /* answers to this request's tests of files, linked by next */
-    struct fp_answer *buf;     /* see fp_request_buf(); NULL: no question so far */
+    struct fp_answer *buf;     /* see fp_request_buf(); NULL: there is none at present */
+    bool kept;                 /* see fp_request_keep(): the first buffer was */
     const struct fp_outcome *outcome; /* the last one noted; NULL: none */
     bool begun;                /* fp_request_begin() ran */
     bool handled;              /* in the first request's slot: a handler ran in the family */
@@ -60,12 +62,26 @@ static struct slot *make_slot(request_rec *r)
 
 struct fp_answer *fp_request_buf(const request_rec *r)
 {
-    request_rec *top = main_request(r);
-    struct slot *s = make_slot(top);
+    struct slot *s = make_slot((request_rec *)r);
 
     if (s->buf == NULL)
-        s->buf = apr_palloc(top->pool, sizeof(*s->buf));
+        s->buf = fp_answer_buf_borrow(r->pool);
     return s->buf;
+}
+
+struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a)
+{
+    struct slot *s = slot_of(r);
+    struct fp_answer *copy;
+
+    if (!s->kept) {
+        s->kept = true;
+        s->buf = NULL;
+        return a;
+    }
+    copy = apr_pmemdup(r->pool, a, offsetof(struct fp_answer, steps) + a->n_steps * sizeof(a->steps[0]));
+    a->fd = -1;
+    return copy;
 }
 
 struct fp_request *fp_request_of(const request_rec *r)

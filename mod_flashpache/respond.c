@@ -182,20 +182,18 @@ static bool may_map_file(const request_rec *r, const struct fp_request *q)
            && fp_file_may_be_mapped(q->lease->file, r->filename, m->dev, m->ino);
 }
 
+/* NULL: the content is gone. */
 static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
 {
     struct fp_file *file = q->lease->file;
-    apr_bucket_alloc_t *list = r->connection->bucket_alloc;
     bool map = !r->header_only && may_map_file(r, q);
-    apr_bucket *e = NULL;
+    apr_bucket *e = fp_reply_whole(r, q, map);
 
-    if (!r->header_only)
-        e = fp_file_bucket_of_content(file, r->finfo.size, map, list);
-    if (e != NULL)
+    if (e != NULL || fp_file_is_unread(file))
         return e;
     if (r->header_only || !fp_reply_look_again(r, q))
         map = false;
-    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
+    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, r->connection->bucket_alloc);
 }
 
 /*
@@ -301,10 +299,15 @@ static int send_file(request_rec *r, const struct fp_request *q)
     struct fp_file_use *use = NULL;
     apr_status_t rv;
 
-    if (condition != OK)
+    if (condition != OK) {
         r->status = condition;
-    else if (!insert_apr_bucket(r, q, bb, filtered, &use))
-        APR_BRIGADE_INSERT_TAIL(bb, body_of(r, q));
+    } else if (!insert_apr_bucket(r, q, bb, filtered, &use)) {
+        apr_bucket *body = body_of(r, q);
+
+        if (body == NULL)
+            return fp_request_again(r);
+        APR_BRIGADE_INSERT_TAIL(bb, body);
+    }
     if (!APR_BRIGADE_EMPTY(bb) && filtered)
         fp_file_bucket_set_piece(APR_BRIGADE_FIRST(bb), core_piece(r));
     if (!APR_BRIGADE_EMPTY(bb) && !fp_reply_can_be_read(r, APR_BRIGADE_FIRST(bb))) {
@@ -396,6 +399,9 @@ int fp_respond(request_rec *r)
     status = fp_reply_take_body(r);
     if (status != OK)
         return status;
-    set_known_headers(r, q->lease);
+    if (q->lease->has_headers)
+        set_known_headers(r, q->lease);
+    else
+        fp_reply_set_headers(r);
     return send_file(r, q);
 }

@@ -21,6 +21,8 @@
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
 #define RECORD_MOST  32768 /* bytes; longer ones, of 60 directories with access files, are asked about */
 #define RECORD_USUAL 4096  /* of a reader's first try: some 35 directories without access files */
+#define LEAF_USUAL   256u  /* most LEAFs without access files, and DIRs, are no longer: one call of pread(2) has them */
+#define DIR_USUAL    1024u
 #define TRIES        2     /* a record that has moved meanwhile is looked for again */
 
 /* A word has the hash's upper 16 bits, and 48 bits of the position in units. */
@@ -418,7 +420,8 @@ struct buf {
 static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, struct buf *copy,
                         struct fp_reader *body_r)
 {
-    const size_t size = fp_ring_view_item(&v->ring, at, copy->bytes, copy->size);
+    const size_t usual = k->bytes[0] == LEAF ? LEAF_USUAL : DIR_USUAL;
+    const size_t size = fp_ring_view_item(&v->ring, at, copy->bytes, copy->size, usual);
     struct record head;
 
     if (size > RECORD_MOST || size < sizeof(head) + k->len)

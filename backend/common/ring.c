@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_READ 1024u /* bytes: most items are no longer, so that one call of pread(2) has them */
 
 size_t fp_ring_round(size_t n)
 {
@@ -177,9 +176,9 @@ static size_t least(uint64_t a, size_t b)
 }
 
 /* The size that is checked is the copy's. */
-size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity)
+size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity, size_t expected)
 {
-    const size_t usual = v->area->fd == -1 ? sizeof(struct fp_ring_item) : least(FIRST_READ, capacity);
+    const size_t usual = v->area->fd == -1 ? sizeof(struct fp_ring_item) : least(expected, capacity);
     const size_t first = least(v->size - at % v->size, usual);
     struct fp_ring_item item;
 

@@ -40,17 +40,17 @@ static bool may_map(const request_rec *r, const struct fp_request *q)
            && fp_file_may_be_mapped(q->lease->file, r->filename, m->dev, m->ino);
 }
 
+/* NULL: the content is gone. */
 static apr_bucket *body_of(request_rec *r, const struct fp_request *q, bool map)
 {
     struct fp_file *file = q->lease->file;
-    apr_bucket_alloc_t *list = r->connection->bucket_alloc;
-    apr_bucket *e = r->header_only ? NULL : fp_file_bucket_of_content(file, r->finfo.size, map, list);
+    apr_bucket *e = fp_reply_whole(r, q, map);
 
-    if (e != NULL)
+    if (e != NULL || fp_file_is_unread(file))
         return e;
     if (!r->header_only && !fp_file_is_local(file))
         (void)fp_reply_look_again(r, q);
-    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, list);
+    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, r->connection->bucket_alloc);
 }
 
 static int pass(request_rec *r, apr_bucket_brigade *bb)
@@ -85,6 +85,8 @@ static int send_file(request_rec *r, const struct fp_request *q)
         return pass(r, bb);
     }
     e = body_of(r, q, local && !r->header_only && may_map(r, q));
+    if (e == NULL)
+        return fp_request_again(r);
     APR_BRIGADE_INSERT_TAIL(bb, e);
     if (!fp_reply_can_be_read(r, e)) {
         apr_brigade_cleanup(bb);

@@ -3,6 +3,7 @@
 
 import shutil
 import subprocess
+from contextlib import closing
 
 import pytest
 
@@ -141,6 +142,80 @@ def test_a_warm_hit_asks_nobody(lab, root):
     lab.end()
     assert names["writev"] == REQUESTS
     assert set(names) == {"writev"}, names
+
+
+GATED = """#!/bin/sh
+while read -r line; do
+    touch "$1.waits"
+    while [ ! -e "$1" ]; do sleep 0.02; done
+    echo "$line"
+done
+"""
+
+
+def unread_by(connection, names):
+    """Asks for all of them, so often that the shared tables have them, and that this child keeps none."""
+    for _ in range(2):
+        for name in names:
+            assert connection.get(name).status == 200
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.usefixtures("settled")
+def test_content_that_goes_before_its_response(lab, root):
+    """A program holds the request between its look-up and its handler. By then other files have the memory."""
+    gate, program = lab.base / "gate", tree.put(lab.base / "gated", GATED)
+    program.chmod(0o755)
+    for number in range(40):
+        tree.put(root / f"held/file{number}", tree.content(f"held{number}", 5000))
+    names = [f"/held/file{number}" for number in range(40)]
+    rules = f"""RewriteEngine On
+RewriteMap wait "prg:{program} {gate}"
+"""
+    inside = f"""<Directory {root}/held>
+RewriteEngine On
+RewriteCond %{{QUERY_STRING}} =wait
+RewriteRule (.*) - [E=waited:${{wait:$1}}]
+</Directory>
+"""
+    server = lab.under_test("held", root, mpm="prefork", config=NOTE_CONFIG + inside,
+                            vhosts=[(["localhost"], rules)], daemon_settings={
+                                "max_content_bytes": 65536, "content_file_max": 8192, **settings(True)})
+    with closing(Connection(server.port)) as first, closing(Connection(server.port)) as second:
+        unread_by(first, names[:10])
+        began = second.begin(names[0] + "?wait")
+        wait_for((lab.base / "gate.waits").exists, "the program's turn")
+        before = stats(server.daemon)["contents_overwritten"]
+        unread_by(first, names[10:])
+        assert stats(server.daemon)["contents_overwritten"] > before + 10
+        gate.touch()
+        answer = second.finish(began)
+    lab.end()
+    assert (answer.status, answer.body) == (200, tree.content("held0", 5000))
+    assert answer.headers["x-note"] == "bypass"
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the child's calls")
+@pytest.mark.usefixtures("settled")
+def test_a_client_that_has_the_file_costs_no_read_of_it(lab, root):
+    names = []
+    for number in range(20):
+        tree.put(root / f"had/file{number}", tree.content(f"had{number}", 5000))
+        names.append(f"/had/file{number}")
+    server = lab.under_test("had", root, mpm="prefork", limits=LIMITS["prefork"],
+                            config=NOTE_CONFIG + "KeepAliveTimeout 60\n", daemon_settings=settings(True))
+    with closing(Connection(server.port)) as connection:
+        unread_by(connection, names)
+    reads = []
+    for fields in ({}, {"If_None_Match": "*"}):
+        data = b"".join(request("GET", name, close=name == names[-1], **fields) for name in names)
+        with Trace(server.pids(), lab.base / "reads.txt", "pread64") as trace:
+            found = parse(exchange(server.port, data), ["GET"] * len(names))
+        assert {(answer.status, dict(answer.headers)["x-note"]) for answer in found} == {(304 if fields else 200, "lease")}
+        reads.append(sum(line.endswith(" = 5000") for line in trace.lines()))
+    lab.end()
+    assert reads == [len(names), 0]
 
 
 @pytest.mark.needs_flashpache

@@ -169,7 +169,7 @@ static void make_lease(unsigned number, const char *path, size_t len)
 
     make_answer(&a, number, path);
     fp_lease_view_retain(view);
-    lease = fp_lease_create(&owner, path, len, &a, view);
+    lease = fp_lease_create(NULL, &owner, path, len, &a, view);
     if (lease == NULL)
         fail("lease");
     fp_item_release(&lease->item);

@@ -545,6 +545,32 @@ START_TEST(content_is_not_looked_at)
 }
 END_TEST
 
+START_TEST(a_content_is_read_for_its_response)
+{
+    struct fp_contents *contents = fp_contents_create(MIB);
+    struct fp_contents_view *view = fp_contents_view_create(fp_contents_fd(contents), false);
+    uint64_t at;
+
+    fd = memfd_create("served", MFD_CLOEXEC);
+    other = dup(fd);
+    write_at(0, 5000);
+    ck_assert_int_eq(lseek(other, 5, SEEK_SET), 5);
+    at = fp_contents_put(contents, "/f", 2, fd, 5000);
+    fp_close(&fd);
+    file = fp_file_create_unread();
+    ck_assert(fp_file_is_local(file) && fp_file_is_content(file) && fp_file_is_unread(file));
+    ck_assert_int_eq(fp_file_descriptor(file), -1);
+    ck_assert(!fp_file_may_be_mapped(file, "/f", 0, 0));
+    APR_BRIGADE_INSERT_TAIL(bb, fp_file_bucket_of_unread(view, at, 5000, list));
+    /* A place behind the ring's end has none. */
+    ck_assert_ptr_null(fp_file_bucket_of_unread(view, MIB, 2 * MIB, list));
+    fp_contents_view_destroy(&view);
+    fp_contents_destroy(&contents);
+    /* The bytes are the bucket's own. */
+    assert_reads(0, 5000);
+}
+END_TEST
+
 /* There is nothing to look at, and no way to the file's later bytes. */
 START_TEST(content_is_all_there_is)
 {
@@ -799,6 +825,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_of_another_length);
     tcase_add_test(t, content_is_not_looked_at);
     tcase_add_test(t, content_is_all_there_is);
+    tcase_add_test(t, a_content_is_read_for_its_response);
     t = unit_add_case(s, "surprises", setup, teardown, 30);
     tcase_add_loop_test(t, file_that_is_shorter_than_announced, 0, 2);
     tcase_add_loop_test(t, file_that_is_cut_while_it_is_sent, 0, 2);
