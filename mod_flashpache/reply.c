@@ -126,8 +126,14 @@ apr_bucket *fp_reply_whole(const request_rec *r, const struct fp_request *q, boo
     const struct fp_lease *lease = q->lease;
     apr_bucket_alloc_t *list = r->connection->bucket_alloc;
 
-    if (fp_file_is_unread(lease->file))
-        return fp_file_bucket_of_unread(fp_lease_view_contents(lease->view), lease->content_at, r->finfo.size, list);
+    if (fp_file_is_unread(lease->file)) {
+        const struct fp_meta *m = fp_step_target(lease->last);
+
+        return m != NULL && m->size == (apr_uint64_t)r->finfo.size
+                   ? fp_file_bucket_of_unread(fp_lease_view_contents(lease->view), lease->content_at,
+                                              r->finfo.size, list)
+                   : NULL;
+    }
     return r->header_only ? NULL : fp_file_bucket_of_content(lease->file, r->finfo.size, map, list);
 }
 
