@@ -41,10 +41,19 @@ struct daemon {
 
 /* ---- where there is a socket ---- */
 
+/* True if both paths name one socket: -s may have a relative path, or one through a link. */
+static bool is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return strcmp(a, b) == 0
+           || (lstat(a, &x) == 0 && lstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
 static void add(struct sockets *s, const char *path)
 {
     for (unsigned i = 0; i < s->n; i++) {
-        if (strcmp(s->paths[i], path) == 0)
+        if (is_same(s->paths[i], path))
             return;
     }
     if (s->n < MOST && (s->paths[s->n] = strdup(path)) != NULL)

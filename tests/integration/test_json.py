@@ -206,6 +206,16 @@ def test_list(lab, document, ctl, server, flashpachectl):
         assert told["state"] == "error" and "nobody listens" in told["problem"] and "pid" not in told
 
 
+def test_a_daemon_is_listed_once(lab, flashpachectl, base):
+    """By whichever name -s has for its socket: a relative one, or one through a link, as /var/run is."""
+    link = base / "another-name"
+    with lab.daemon("twice") as daemon:
+        link.symlink_to(daemon.socket.parent)
+        for name in (daemon.socket.name, link / daemon.socket.name):
+            lines = flashpachectl("-s", name, "list", cwd=daemon.socket.parent).stdout.splitlines()
+            assert [line.split()[3].rstrip(":") for line in lines if f" {daemon.pid} " in line] == [str(name)]
+
+
 def test_list_of_a_configuration(lab, flashpachectl):
     with lab.daemon("configured") as daemon:
         finished = flashpachectl("-c", daemon.config, "list")
