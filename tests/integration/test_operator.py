@@ -67,7 +67,8 @@ def test_json(server, root, ctl):
     assert sum(one["count"] for one in told["lookups"]) <= counters(ctl)["walks"]
 
 
-def test_latency(server, ctl):
+def test_latency(server, root, ctl):
+    ctl("lookup", root / "latency.txt")     # nobody has asked for it, so a worker walks
     lines = ctl("stats", "--latency").splitlines()
     assert lines[0].split()[0] == "walks" and len(lines) > 1
 
