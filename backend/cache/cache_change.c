@@ -246,24 +246,6 @@ void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *re
 
 /* ---- forgetting ---- */
 
-/* The next walk looks for its access files again. */
-static void drop_access(struct fp_cache *c, struct fp_entry *e)
-{
-    size_t before = fp_entry_bytes(e);
-
-    fp_entry_forget_access(e);
-    c->bytes += fp_entry_bytes(e) - before;
-    fp_entry_end_leases(c, e);
-}
-
-void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e)
-{
-    e->generation = 0;
-    fp_entry_drop_fd(c, e);
-    drop_access(c, e);
-    fp_entry_set_kind(c, e, fp_entry_kind(e));
-}
-
 /* An entry with children stays, with nothing known of it.  The children are detached until it is known
  * again. */
 static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
@@ -289,7 +271,7 @@ static void forget_above(struct fp_cache *c, const char *path, size_t len)
         if (!fp_entry_is_dir(e))
             forget_entry(c, e);
         else if (e->len == parent_len)
-            drop_access(c, e);
+            fp_entry_drop_access(c, e);
     }
 }
 

@@ -303,6 +303,23 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
+void fp_entry_drop_access(struct fp_cache *c, struct fp_entry *e)
+{
+    size_t before = fp_entry_bytes(e);
+
+    fp_entry_forget_access(e);
+    c->bytes += fp_entry_bytes(e) - before;
+    fp_entry_end_leases(c, e);
+}
+
+void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e)
+{
+    e->generation = 0;
+    fp_entry_drop_fd(c, e);
+    fp_entry_drop_access(c, e);
+    fp_entry_set_kind(c, e, fp_entry_kind(e));
+}
+
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
 {
     dequeue(c, e);

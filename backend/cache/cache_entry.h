@@ -174,8 +174,6 @@ size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e);
 bool fp_entry_reclaim(struct fp_cache *c, size_t visits, size_t *evicted_r);
 /* A walk has come to a purged entry: nothing is known of it, and it is purged no more. */
 void fp_entry_revive(struct fp_cache *c, struct fp_entry *e);
-/* Forgets everything about the entry, which stays. */
-void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e);
 
 /* ---- changing ---- */
 
@@ -191,7 +189,12 @@ void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, uint64_t at);
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
 /* Notes that the open directory was used. */
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e);
+/* Frees the list of access files; what the entry takes is counted by the caller. */
 void fp_entry_forget_access(struct fp_entry *e);
+/* The same, counted, and ends the leases: the next walk looks for access files again. */
+void fp_entry_drop_access(struct fp_cache *c, struct fp_entry *e);
+/* Forgets everything about the entry, which stays. */
+void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e);
 
 /* The slot of a directory's leases that end in it; FP_NO_SLOT when there is none. */
 uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e);
