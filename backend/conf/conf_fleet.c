@@ -9,6 +9,7 @@
 
 #include "common/packet.h"
 #include "common/path.h"
+#include "conf/conf_check.h"
 
 #define DEFAULT_PORT 6379
 #define MAX_PORT     65535

@@ -37,14 +37,4 @@ void fp_conf_fleet_check(struct cfg_t *cfg);
 /* Takes the settings of a checked section; the strings stay cfg's.  False: there is no fleet, url is "". */
 bool fp_conf_fleet_take(struct cfg_t *cfg, struct fp_fleet_settings *settings_r);
 
-/* Part of conf.c.  A check: 0 if the last value given is an absolute path in normal form, and no other
- * one of its list. */
-int fp_conf_check_path(struct cfg_t *cfg, struct cfg_opt_t *opt);
-
-/* Part of conf.c.  Takes decimal numbers alone; *(long *)result is the value. */
-int fp_conf_parse_number(struct cfg_t *cfg, struct cfg_opt_t *opt, const char *value, void *result);
-
-/* Part of conf.c.  True if two NULL-terminated lists of roots are the same. */
-bool fp_conf_roots_equal(const char *const *a, const char *const *b);
-
 #endif
