@@ -65,7 +65,8 @@ static void reopen_log(const struct flashpached *d, const struct fp_conf *c)
         report_log(c);
 }
 
-/* Clients notice that the former lease table is retired, and connect again. False: the tables have other sizes still. */
+/* Clients notice that the former lease table is retired, and
+ * connect again. False: the tables have other sizes still. */
 static bool resize_tables(struct flashpached *d, const struct fp_tables_sizes *sizes)
 {
     struct fp_tables before = d->tables, after;

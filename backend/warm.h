@@ -23,7 +23,8 @@ struct fp_dispatch;
 
 enum fp_warm_work { FP_WARM_WAITS, FP_WARM_LISTS, FP_WARM_COPIES, FP_WARM_WRITES };
 
-/* The lists that are written while the daemon runs: listed and copied in slices, written by another process. */
+/* The lists that are written while the daemon runs: listed
+ * and copied in slices, written by another process. */
 struct fp_warm {
     const char *file; /* the configuration's; "" or NULL: no list is kept */
     unsigned every_s; /* 0: one list, at the end */
@@ -45,11 +46,12 @@ struct fp_warm {
         .lister = FP_LISTER_NONE, .copy = -1 \
     }
 
-/* Before other threads, the loop and the filters: starts the process that writes the file.  c outlives it; lent_log as in
- * child.h.  False: the log says why. */
+/* Before other threads, the loop and the filters: starts the process that writes the file.  c outlives it;
+ * lent_log as in child.h.  False: the log says why. */
 bool fp_warm_start(struct fp_warm *w, const struct fp_conf *c, bool lent_log);
-/* Before the filters: looks up the file's paths in the background, and begins to write lists from time to time.  A file
- * that is another user's, may be written by others, is too large or malformed is left alone, and the log says so. */
+/* Before the filters: looks up the file's paths in the background, and begins to
+ * write lists from time to time.  A file that is another user's, may be written
+ * by others, is too large or malformed is left alone, and the log says so. */
 void fp_warm_read(struct fp_warm *w, struct ev_loop *loop, struct fp_dispatch *dispatch);
 /* To be called at the end, before the dispatch goes: writes the last list. */
 void fp_warm_write(struct fp_warm *w);

@@ -69,8 +69,8 @@ void fp_file_trust(struct fp_file *file);
 /* A file may have any time: what does not fit wraps, as in APR. */
 apr_time_t fp_file_time(apr_int64_t sec, apr_uint32_t nsec);
 
-/* Size and time of modification of a file now; asks its file system. False: unknown, as for a file that came as
- * its content. */
+/* Size and time of modification of a file now; asks its file
+ * system. False: unknown, as for a file that came as its content. */
 bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r);
 
 /* pread(): *len bytes at most; APR_EOF where the file ends. */

@@ -136,7 +136,8 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
     apr_status_t rv = AP_DECLINED;
     fp_status st;
 
-    /* The daemon looks from within the directory; by a name that is too long core finds nothing, and refuses. */
+    /* The daemon looks from within the directory; by a name
+     * that is too long core finds nothing, and refuses. */
     if (q == NULL || fp_path_len(dir) + 1 + strlen(name) > FP_MAX_PATH)
         return AP_DECLINED;
     st = fp_htaccess_find(r, q, dir, name, &access);

@@ -100,7 +100,8 @@ static fp_status look_in_step(const char *path, size_t len, bool open, struct fp
     return status;
 }
 
-/* Adds the last step, where *a has the steps to its directory. True: it is a regular file, or it is absent. */
+/* Adds the last step, where *a has the steps to its
+ * directory. True: it is a regular file, or it is absent. */
 static bool look_at_last(const char *path, size_t len, bool open, struct fp_answer *a)
 {
     struct fp_step *last = &a->steps[a->n_steps];

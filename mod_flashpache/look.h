@@ -26,7 +26,7 @@ struct fp_look_wish {
     const char *path; /* in normal form, of len bytes */
     size_t len;
     const struct fp_names *names; /* of access files */
-    bool fresh;                   /* only where this machine's changes of each step to the directory are reported */
+    bool fresh;                   /* only where this machine's changes on the way there are reported */
     bool open;                    /* the file is to be sent */
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often children looked at a path themselves, in memory that all of them share. So the daemon learns the files
- * that are asked for again, and none of those that are asked for once.
+ * How often children looked at a path themselves, in memory that all of them share. So the daemon learns the
+ * files that are asked for again, and none of those that are asked for once.
  *
- * Counts are approximate. Each path has one entry by its hash, which the next path of that entry takes over. So
- * a path is forgotten when some 60,000 others came in between. Children write this memory: a hostile
- * one can make others leave more hints, or fewer, and no more than that.
+ * Counts are approximate. Each path has one entry by its hash, which the next path of that entry takes over.
+ * So a path is forgotten when some 60,000 others came in between. Children write this memory: a hostile one
+ * can make others leave more hints, or fewer, and no more than that.
  */
 #ifndef FP_LOOK_COUNTS_H
 #define FP_LOOK_COUNTS_H

@@ -8,8 +8,8 @@
 #include <httpd.h>
 #include <stdbool.h>
 
-/* Once the configuration is complete: true if core may look for access files anywhere in this server. lists_r:
- * whether AllowOverrideList stands somewhere. */
+/* Once the configuration is complete: true if core may look for access files anywhere in this server.
+ * lists_r: whether AllowOverrideList stands somewhere. */
 bool fp_overrides_allow(const server_rec *s, bool *lists_r);
 
 #endif

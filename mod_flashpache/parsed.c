@@ -49,8 +49,8 @@ static apr_uint64_t slot_and_generation(const struct fp_step *s)
     return s->slot != FP_NO_SLOT ? (apr_uint64_t)s->slot << 32 | s->generation : 0;
 }
 
-/* True if the file still has the text. Where its changes are not reported, its times have to show them. An answer of a
- * directory that is just changing has no slot. */
+/* True if the file still has the text. Where its changes are not reported, its times have to show them. An
+ * answer of a directory that is just changing has no slot. */
 static bool is_confirmed(const request_rec *r, struct fp_parsed *p, const struct fp_request *q,
                          const struct fp_step *s)
 {

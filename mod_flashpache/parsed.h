@@ -3,10 +3,10 @@
  * Parsed access files, which each child keeps, each in a pool of its own, by server, directory and allowed
  * overrides. A parsed file is used while the answer about the directory shows the very file it was
  * made from (inode, length, times). After a reported change there the text is compared as well: a program
- * may have written through a mapping, which gives no new times. It is freed once the file has changed and the pool of the last
- * request that uses it is gone. Many requests may share it: a parsed configuration is read-only,
- * like that of a <Directory>. Only files with directives that are known to be pure are kept
- * (htaccess_pure.h).
+ * may have written through a mapping, which gives no new times. It is freed once the
+ * file has changed and the pool of the last request that uses it is gone. Many requests
+ * may share it: a parsed configuration is read-only, like that of a <Directory>. Only
+ * files with directives that are known to be pure are kept (htaccess_pure.h).
  */
 #ifndef FP_PARSED_H
 #define FP_PARSED_H
@@ -31,33 +31,33 @@ struct fp_parsed {
     _Atomic apr_uint64_t confirmed; /* the slot and its generation when the file had that text */
 };
 
-/* For this child, as long as the pool lives. limit: the most files that are kept; 0: none. bytes: about the most that
- * they take. */
+/* For this child, as long as the pool lives. limit: the most files
+ * that are kept; 0: none. bytes: about the most that they take. */
 void fp_parsed_init(apr_pool_t *p, int limit, apr_size_t bytes);
 
 /* True if any may be kept in this child, whatever a server says. */
 bool fp_parsed_is_used(void);
 
-/* create_request, before others: the parsed files that this request uses outlive all that others register with its
- * pool. */
+/* create_request, before others: the parsed files that this
+ * request uses outlive all that others register with its pool. */
 int fp_parsed_begin(request_rec *r);
 
 /* True if they are kept for the request's server. */
 bool fp_parsed_is_for(const request_rec *r);
 
-/* The file that the step has under that name of the list. Retained for the caller; NULL: that very file has not been
- * parsed. */
+/* The file that the step has under that name of the list. Retained
+ * for the caller; NULL: that very file has not been parsed. */
 struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *q, const struct fp_step *s,
                                  unsigned name);
 
-/* The index of the name of the file that core made the result from, and its step. -1: that may not be kept, or is
- * kept already. */
+/* The index of the name of the file that core made the result from,
+ * and its step. -1: that may not be kept, or is kept already. */
 int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const struct htaccess_result *h,
                       const struct fp_step **step_r);
 
-/* Keeps the configuration, which lies in the pool, for the file of the result that core made (as missing() found
- * it); override_opts: of that result. The pool, which has no parent, is the table's now. conf: NULL where the file
- * must be parsed for each request. text: what conf was made from, in the pool. */
+/* Keeps the configuration, which lies in the pool, for the file of the result that core made (as missing()
+ * found it); override_opts: of that result. The pool, which has no parent, is the table's now. conf: NULL
+ * where the file must be parsed for each request. text: what conf was made from, in the pool. */
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, int override_opts, apr_pool_t *pool,
                     ap_conf_vector_t *conf, const char *text);

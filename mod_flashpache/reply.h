@@ -28,11 +28,12 @@ int fp_reply_begin(request_rec *r, fp_log_denied *log_denied);
  */
 bool fp_reply_look_again(request_rec *r, const struct fp_request *q);
 
-/* Reads the request's body, as core does before it opens a file: a malformed one decides the response, whatever
- * the state of the file. Returns OK or the status. */
+/* Reads the request's body, as core does before it opens a file: a malformed one decides the response,
+ * whatever the state of the file. Returns OK or the status. */
 int fp_reply_take_body(request_rec *r);
 
-/* Refuses a FIFO (FP0106), as stock httpd hangs in its open(), and a socket, as core does. Returns the status. */
+/* Refuses a FIFO (FP0106), as stock httpd hangs in its
+ * open(), and a socket, as core does. Returns the status. */
 int fp_reply_refuse(request_rec *r, fp_log_denied *log_denied);
 
 /*
@@ -43,22 +44,22 @@ int fp_reply_refuse(request_rec *r, fp_log_denied *log_denied);
 int fp_reply_by_core(request_rec *r);
 
 /*
- * For a file that the daemon could not open: opens it by its name. If that fails, logs and returns 403 as core
- * does. A FIFO is refused. If another file has the name now, the request is served from the beginning, without an
- * answer. Core would send that file with the approved one's length. Returns DECLINED (core can open the approved
- * file) or the status.
+ * For a file that the daemon could not open: opens it by its name. If that fails, logs and returns 403 as
+ * core does. A FIFO is refused. If another file has the name now, the request is served from the beginning,
+ * without an answer. Core would send that file with the approved one's length. Returns DECLINED (core can
+ * open the approved file) or the status.
  */
 int fp_reply_unreadable(request_rec *r, fp_log_denied *log_denied);
 
 /* Sets the headers of r->finfo, as core does. */
 void fp_reply_set_headers(request_rec *r);
 
-/* A bucket with all of the answer's file. NULL: its bytes are sent otherwise; of a content that is still to be read: it
- * is gone. */
+/* A bucket with all of the answer's file. NULL: its bytes are sent otherwise; of a
+ * content that is still to be read: it is gone. */
 apr_bucket *fp_reply_whole(const request_rec *r, const struct fp_request *q, bool map);
 
-/* False: the first bytes of the body cannot be read. So a file system that died after the daemon's look shows while
- * httpd can still report it. */
+/* False: the first bytes of the body cannot be read. So a file system that
+ * died after the daemon's look shows while httpd can still report it. */
 bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e);
 
 #endif

@@ -382,7 +382,8 @@ const struct fp_request *fp_request_tested(const request_rec *r, const char *pat
 
 /* ---- once more, without an answer ---- */
 
-/* A subrequest for a file, which no URI leads to. The new one has filters of its own in the place of the old one's. */
+/* A subrequest for a file, which no URI leads to. The new
+ * one has filters of its own in the place of the old one's. */
 static int look_up_file_again(request_rec *r)
 {
     ap_filter_t *next = r->output_filters;

@@ -67,7 +67,8 @@ bool fp_request_may_follow_program(const request_rec *r);
 /* Adds to the note "flashpache-us". */
 void fp_request_add_us(request_rec *r, apr_uint64_t us);
 
-/* FlashpacheEngine Shadow: counts the time of httpd's own call, and what would remain of it with FlashpacheEngine On. */
+/* FlashpacheEngine Shadow: counts the time of httpd's own
+ * call, and what would remain of it with FlashpacheEngine On. */
 void fp_request_add_times(request_rec *r, apr_uint64_t stock_ns, apr_uint64_t remaining_ns);
 
 /* ---- for htaccess.c ---- */

@@ -275,8 +275,8 @@ apr_status_t fp_shadow_htaccess(request_rec *r, const char *dir, const char *nam
 
 /* ---- the open of the response's file ---- */
 
-/* Passes everything on. The first brigade of core's default handler has the opened file; any other handler's time is
- * its own. */
+/* Passes everything on. The first brigade of core's default handler
+ * has the opened file; any other handler's time is its own. */
 static apr_status_t first_brigade(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     const uint64_t *began = f->ctx, took = fp_now_ns() - *began;

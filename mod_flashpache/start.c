@@ -28,9 +28,9 @@
 #define PARSED_SHARE   32
 #define PARSED_LEAST   ((apr_size_t)512 * 1024) /* sixty access files of the usual size */
 
-/* Looks at a path until the daemon hears of it. Then it is worth a walk, which costs more than a look and saves
- * a part of each later one. In little memory the daemon is to know small files soon: their contents take less
- * of it than their pages. */
+/* Looks at a path until the daemon hears of it. Then it is worth a walk, which costs
+ * more than a look and saves a part of each later one. In little memory the daemon
+ * is to know small files soon: their contents take less of it than their pages. */
 #define USUAL_ADMISSION 8
 #define LITTLE_MEMORY   ((apr_size_t)2 << 30) /* bytes */
 
@@ -95,7 +95,8 @@ static unsigned idle_connections(int threads)
     return rl.rlim_cur / IDLE_SHARE < wanted ? (unsigned)(rl.rlim_cur / IDLE_SHARE) : wanted;
 }
 
-/* Children take memory that files and the daemon need: a small share of it, however many children there are. */
+/* Children take memory that files and the daemon need:
+ * a small share of it, however many children there are. */
 static apr_size_t bytes_of_child(unsigned share, apr_size_t least)
 {
     apr_size_t each = memory / share;

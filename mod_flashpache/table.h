@@ -39,8 +39,8 @@ struct fp_table;
  */
 int fp_table_init(int threads);
 
-/* Makes a table for at most limit items of at most bytes together (SIZE_MAX: no bound); the pool's cleanup releases
- * the table's references. */
+/* Makes a table for at most limit items of at most bytes together
+ * (SIZE_MAX: no bound); the pool's cleanup releases the table's references. */
 struct fp_table *fp_table_create(apr_pool_t *p, int limit, apr_size_t bytes);
 
 /* Writes the key of a path for one owner (a server, or its settings) and returns its length:

@@ -141,7 +141,8 @@ static struct fp_entry *find_end(const struct fp_cache *c, const char *path, siz
     return e != NULL && (e->len == len || !fp_entry_is_dir(e)) ? e : NULL;
 }
 
-/* True if no change of the step is unseen, nor one of what is mounted there, and no server has a say in it. */
+/* True if no change of the step is unseen, nor one of
+ * what is mounted there, and no server has a say in it. */
 static bool is_of_this_machine(const struct fp_entry *e)
 {
     return e->watched && e->validity.local && e->validity.mounts_seen && !e->validity.partial;
@@ -315,7 +316,8 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
     if (e == NULL || !has_file(e) || e->target != NULL || e->reopen || fp_entry_is_purged(c, e))
         return false;
     /* A reported change need not change the metadata.  The end of a mapping does not.  Before Linux 6.13
-     * neither does a second change within a tick of the kernel's clock, and that may have revoked the rights. */
+     * neither does a second change within a tick of the
+     * kernel's clock, and that may have revoked the rights. */
     if (e->expires_ms == 0 || e->ttl_ms == 0 || (e->content_at != 0 && c->content.file_max == 0))
         return false;
     *m = e->self;
@@ -484,8 +486,8 @@ static bool ends_paths(const struct fp_entry *e)
     return LIST_EMPTY(&e->children) || e->end_slot != FP_NO_SLOT;
 }
 
-/* True if the entry is to be listed.  An entry in use may have changed a moment ago.  A file that has expired may be in
- * use again tomorrow, an absent name rather not. */
+/* True if the entry is to be listed.  An entry in use may have changed a moment ago.  A file that has expired
+ * may be in use again tomorrow, an absent name rather not. */
 static bool is_listed(const struct fp_cache *c, const struct fp_entry *e, uint64_t now_ms, bool used)
 {
     enum fp_cache_state state;

@@ -73,7 +73,8 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
 /* Without a call no content is kept.  A kept content stays until the next walk to it. */
 void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *content);
 
-/* True if the content at that place is the file's, was used since the last call, and may go on taking room. */
+/* True if the content at that place is the file's, was
+ * used since the last call, and may go on taking room. */
 bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, uint64_t at, uint64_t now_ms);
 /* Sets another place for the file's content.  False: the content is not the file's any more; else *names_r
  * numbers the list of names that is known of its directory. */
@@ -100,14 +101,15 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned 
 bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len, unsigned names,
                              uint64_t now_ms, struct fp_answer *a);
 
-/* As fp_cache_lookup(), for a client that waited for a walk just inserted: this is no use of the entry yet. */
+/* As fp_cache_lookup(), for a client that waited for a
+ * walk just inserted: this is no use of the entry yet. */
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
                               uint64_t now_ms, struct fp_answer *a);
 
 /*
  * As fp_cache_lookup(), of entries that have expired without a reported change, for as long
- * after that as their mount allows.  It serves while the file system does not answer.  fresh: for a question that asks
- * afresh, an entry that is neither watched nor on such a mount will not do.
+ * after that as their mount allows.  It serves while the file system does not answer.  fresh: for a question
+ * that asks afresh, an entry that is neither watched nor on such a mount will not do.
  */
 bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, bool fresh,
                            uint64_t now_ms, struct fp_answer *a);
@@ -141,7 +143,8 @@ struct fp_cache_base {
     uint32_t mount;      /* that it lies on; 0: unknown */
 };
 
-/* The nearest directory above the path that is known and open, and whose own path has at least min_len bytes. */
+/* The nearest directory above the path that is known and
+ * open, and whose own path has at least min_len bytes. */
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len, unsigned names,
                         uint64_t now_ms, struct fp_cache_base *base);
 
@@ -153,11 +156,13 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
  * kept one need not be read again unless the file has changed.  known: the walk will see whether it has. */
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
 
-/* The same for a refresh of a known file, at now_ms.  Nobody waits while a larger one is read, if its mount is remote.
- * That is wanted once of each descriptor: opening and reading a file that is never read in time would go on for ever. */
+/* The same for a refresh of a known file, at now_ms.  Nobody waits while a larger
+ * one is read, if its mount is remote.  That is wanted once of each descriptor:
+ * opening and reading a file that is never read in time would go on for ever. */
 uint32_t fp_cache_content_max_refreshed(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms);
 
-/* False: a content of that size is larger than a question brings, and all would take more than there is for such. */
+/* False: a content of that size is larger than a question
+ * brings, and all would take more than there is for such. */
 bool fp_cache_has_content_room(const struct fp_cache *c, uint64_t size);
 
 /* The results of a walk beside its answer. */
@@ -186,8 +191,9 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
 extern const struct fp_change_ops fp_cache_change_ops;
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report, void *ctx);
 /*
- * Invalidates the entries at that path (terminated, in normal form) and below it.  With them go the directory's
- * whose access file it is, and all that are reached through links.  NULL: all watched entries.  Returns how many.
+ * Invalidates the entries at that path (terminated, in normal form) and below
+ * it.  With them go the directory's whose access file it is, and all that are
+ * reached through links.  NULL: all watched entries.  Returns how many.
  */
 size_t fp_cache_invalidate(struct fp_cache *c, const char *at);
 
@@ -250,8 +256,9 @@ struct fp_cache_cursor {
 };
 /*
  * Calls list for the ends of paths: first those in use, then the others.  It leaves out what is unknown at
- * now_ms.  names numbers the list of names that is known of the path's directory.  Looks at a few hundred entries and
- * returns true, or false: that was all.  What comes or goes between two calls may be left out, or listed twice.
+ * now_ms.  names numbers the list of names that is known of the path's directory.
+ * Looks at a few hundred entries and returns true, or false: that was all.  What
+ * comes or goes between two calls may be left out, or listed twice.
  */
 bool fp_cache_list_some(struct fp_cache *c, struct fp_cache_cursor *at, uint64_t now_ms,
                         fp_cache_list_path *list, void *ctx);

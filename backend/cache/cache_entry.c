@@ -366,7 +366,8 @@ static struct fp_entry *move_hand(struct fp_cache *c, enum fp_kind kind)
     return e;
 }
 
-/* Takes the hand off the newest entry, as if that were not there yet: it came before there was room for it. */
+/* Takes the hand off the newest entry, as if that were
+ * not there yet: it came before there was room for it. */
 static void leave_newest(struct fp_cache *c, enum fp_kind kind)
 {
     if (c->sieves[kind].hand != NULL && c->sieves[kind].hand == c->newest)

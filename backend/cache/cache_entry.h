@@ -59,7 +59,7 @@ struct fp_entry {
     bool is_open_dir; /* fd is a directory's */
     bool local;       /* of the file that fd is */
     bool tried;       /* a file without fd is one that cannot be read */
-    bool reopen;      /* the kernel's pages of the file may be older than the file: the next walk opens it anew */
+    bool reopen;      /* the kernel's pages may be older than the file: the next walk opens it anew */
     bool wanted;      /* a refresh was to bring the content of the larger file that fd is */
     int fd;
     uint64_t content_at;  /* where the file's content is kept, not its descriptor; else 0 */
@@ -224,8 +224,8 @@ void fp_entry_count(struct fp_entry *e, long more);
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
 /* Evicts an entry of that kind; false: none could go. */
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind);
-/* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk, but
- * clients open files of this machine by themselves.  False: there is none. */
+/* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk,
+ * but clients open files of this machine by themselves.  False: there is none. */
 bool fp_entry_close_file(struct fp_cache *c);
 /* Evicts an entry whose end makes room for that kind; false: none could go. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);

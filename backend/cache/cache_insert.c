@@ -98,8 +98,9 @@ static void set_access(struct fp_entry *e, const struct fp_step *s, const struct
 }
 
 /*
- * FUSE keeps a page that was read while a write to it was under way, though it is older than the file, until the
- * file is opened again.  No time tells of that.  So what was opened so soon after a change is opened again later.
+ * FUSE keeps a page that was read while a write to it was under way, though
+ * it is older than the file, until the file is opened again.  No time tells
+ * of that.  So what was opened so soon after a change is opened again later.
  */
 static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {
@@ -193,13 +194,13 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
         fp_entry_end_leases(c, e);
     }
     /* A watch may end while the walk that brings it is under way: the report of that came when nothing
-     * depended on it.  Then the entry is invalid; what cannot be watched at the next walk is not valid either.
-     * The end of a watch that the entry had all the time would have been reported to it. */
+     * depended on it.  Then the entry is invalid; what cannot be watched at the next walk is not valid
+     * either.  The end of a watch that the entry had all the time would have been reported to it. */
     e->dead_watch =
         own == NULL ? was_dead : !goes_on && fp_dependencies_ended(c->dependencies, own, seen->now_ms);
     e->validity.left_out = e->validity.left_out || e->dead_watch;
-    /* The old dependencies go after the new ones are there: an object of both stays watched.  An entry keeps its place
-     * among the dependents of its own object, whoever else has links to that. */
+    /* The old dependencies go after the new ones are there: an object of both stays watched.  An entry keeps
+     * its place among the dependents of its own object, whoever else has links to that. */
     e->dependencies = e->own = NULL;
     if (same_watch) {
         e->own = former;
@@ -323,8 +324,8 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     return false;
 }
 
-/* The TTL of an entry whose changes nobody reports.  An absent name is often one that another machine is about
- * to make. */
+/* The TTL of an entry whose changes nobody reports.  An absent
+ * name is often one that another machine is about to make. */
 static uint32_t unreported_ms(const struct fp_entry *e, const struct fp_validity *validity)
 {
     const bool absent = e->status == FP_ABSENT || e->target_status == FP_ABSENT;

@@ -14,8 +14,8 @@
  * a hash are taken for each other. */
 #define RECENT 8192
 
-/* What the kernel keeps for a watch by inotify: the mark, and inode and name of what is watched. On ext4 these are 1,128
- * and 192 bytes, which the kernel cannot reclaim until the watch ends. */
+/* What the kernel keeps for a watch by inotify: the mark, and inode and name of what is watched. On ext4
+ * these are 1,128 and 192 bytes, which the kernel cannot reclaim until the watch ends. */
 #define INOTIFY_BYTES 1500u
 
 /* Stands for more than one name; no file has it. */

@@ -30,7 +30,8 @@ struct fp_watched {
 
 /* The effects of a change.  Each returns how many entries it invalidated. */
 struct fp_change_ops {
-    /* As struct fp_watch_ops says (watch.h).  Adds to *visited the entries it had to look at: that is what it costs. */
+    /* As struct fp_watch_ops says (watch.h).  Adds to *visited
+     * the entries it had to look at: that is what it costs. */
     size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced,
                       size_t *visited);
     size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
@@ -114,9 +115,9 @@ void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, 
 /* Report of the mounts (control.h): ctx is a struct fp_coherence. */
 size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size);
 
-/* Sets a function to be called at each heartbeat, after the events that are there were taken in.  That is some
- * 60 times a second while answers are in use.  The function returns true if a client waits for an answer:
- * then the beat goes on as well. */
+/* Sets a function to be called at each heartbeat, after the events that are there were taken in.  That is
+ * some 60 times a second while answers are in use.  The function returns true if a client waits for an
+ * answer: then the beat goes on as well. */
 void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx);
 
 /* Sets another table of leases, in place of a table that was given up. */

@@ -35,8 +35,8 @@ struct fp_mounts {
  * On network file systems and FUSE changes are made elsewhere too, and on overlay in the layers below it.
  */
 
-/* File systems of the kernel itself, which change without a report.  An autofs is only a directory which is about
- * to be mounted on, and mounts are noticed. */
+/* File systems of the kernel itself, which change without a report.  An autofs is only a directory which is
+ * about to be mounted on, and mounts are noticed. */
 static const char *const kernel_types[] = {
     "autofs",    "binder",  "binfmt_misc", "bpf",      "cgroup",     "cgroup2",    "configfs",
     "cpuset",    "debugfs", "devpts",      "efivarfs", "functionfs", "fusectl",    "hugetlbfs",

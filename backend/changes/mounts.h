@@ -83,8 +83,9 @@ int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
 
 /*
  * Sets the complete list of the devices whose file systems fanotify has a mark on
- * now.  Their mounts are watched by fanotify where settings allow it, all others by inotify.  A walk that was under
- * way while a mark was lost may have used it: no such walk's result is valid, as after each change of the table.
+ * now.  Their mounts are watched by fanotify where settings allow it, all
+ * others by inotify.  A walk that was under way while a mark was lost may have
+ * used it: no such walk's result is valid, as after each change of the table.
  */
 void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n);
 

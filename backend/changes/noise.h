@@ -29,7 +29,8 @@
 #define FP_NOISE_ALL       4000u /* of all watches in a window: then */
 #define FP_NOISE_FEW       64u   /* of one are too many, but for names */
 
-/* Many links may lead to a directory, and an event there concerns them all: it counts once more for so many entries. */
+/* Many links may lead to a directory, and an event there
+ * concerns them all: it counts once more for so many entries. */
 #define FP_NOISE_ENTRIES 64u
 
 /* How long a directory or file is left out: at first, and at most. */
@@ -67,9 +68,9 @@ struct fp_noise *fp_noise_create(struct fp_noise_view *view);
 void fp_noise_destroy(struct fp_noise **n);
 
 /*
- * Counts an event of inotify's watch wd that concerned so many entries: of a name that came or went (names), or of
- * anything else.  FP_LEFT_OUT_NOT, or once in a window, after too many events, how much is to be left
- * out.
+ * Counts an event of inotify's watch wd that concerned so many entries: of
+ * a name that came or went (names), or of anything else.  FP_LEFT_OUT_NOT,
+ * or once in a window, after too many events, how much is to be left out.
  */
 enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t entries, uint64_t now_ms);
 

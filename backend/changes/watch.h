@@ -87,7 +87,8 @@ void fp_watch_forget(const struct fp_watch *w, const struct fp_watch_key *key);
  * daemon is gone.  The set is the caller's; -1 with errno. */
 int fp_watch_event_set(const struct fp_watch *w);
 
-/* Nobody writes to the pipe but a client that opened it anew: takes out what makes all clients' sets ready. */
+/* Nobody writes to the pipe but a client that opened it
+ * anew: takes out what makes all clients' sets ready. */
 void fp_watch_empty_pipe(const struct fp_watch *w);
 
 /* True if an event waits to be read, or a watch to be ended. */

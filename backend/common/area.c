@@ -13,7 +13,8 @@
 
 #include "common/packet.h"
 
-/* A system may demand that data are sealed against execution (vm.memfd_noexec), and an older one does not know the seal. */
+/* A system may demand that data are sealed against execution
+ * (vm.memfd_noexec), and an older one does not know the seal. */
 int fp_memfd_create(const char *name)
 {
     int fd = memfd_create(name, MFD_CLOEXEC | FP_MFD_NOEXEC_SEAL);
@@ -21,8 +22,8 @@ int fp_memfd_create(const char *name)
     return fd != -1 || errno != EINVAL ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-/* True if the kernel may refuse a page of an area when a process touches it first (vm.overcommit_memory): SIGBUS. As it
- * was at the first call: later a filter may allow no look. */
+/* True if the kernel may refuse a page of an area when a process touches it first (vm.overcommit_memory):
+ * SIGBUS. As it was at the first call: later a filter may allow no look. */
 static bool is_memory_counted(void)
 {
     static char mode;

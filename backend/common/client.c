@@ -152,8 +152,8 @@ void fp_client_destroy(struct fp_client **cp)
 
 /* ---- the state that threads share ---- */
 
-/* Returns false during a pause, and in a process that was forked from the client's: both would hear each other's
- * answers. */
+/* Returns false during a pause, and in a process that was forked
+ * from the client's: both would hear each other's answers. */
 static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
 {
     bool allowed;
@@ -433,8 +433,8 @@ static fp_status dial(struct fp_client *c, uint64_t deadline_ms, struct link *l,
 {
     fp_status st;
 
-    /* The timeouts come first: while the backlog of a hanging daemon is full, connect() waits within the timeout
-     * for sending. */
+    /* The timeouts come first: while the backlog of a hanging daemon
+     * is full, connect() waits within the timeout for sending. */
     l->view = NULL;
     l->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (l->sock == -1)
@@ -529,8 +529,8 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q
     return st;
 }
 
-/* True if the connection ended, or is waited on no longer, because the daemon has other tables by now.  It tells of
- * its life in those, on a new connection. */
+/* True if the connection ended, or is waited on no longer, because the daemon has other tables by now.  It
+ * tells of its life in those, on a new connection. */
 static bool has_other_tables(const struct link *link, fp_status st)
 {
     return (st == FP_CLOSED || st == FP_TIMEOUT) && link->view != NULL
@@ -574,8 +574,8 @@ static fp_status ask_with_buffer(struct fp_client *c, struct question *q)
     return st;
 }
 
-/* The buffer is not on the stack: a compiler may have each page of a large frame touched, and they would all stay with
- * the thread. */
+/* The buffer is not on the stack: a compiler may have each page of
+ * a large frame touched, and they would all stay with the thread. */
 static fp_status ask(struct fp_client *c, struct question *q)
 {
     uint8_t *own = q->buf == NULL ? malloc(FP_MAX_FRAME) : NULL;

@@ -62,7 +62,8 @@ enum fp_no_connection fp_client_no_connection(struct fp_client *client);
 /* After FP_ELSEWHERE: the difference between the two. */
 enum fp_sight_difference fp_client_difference(struct fp_client *client);
 
-/* Has answers and contents mapped: for a process of many threads (area.h).  To be called before the first question. */
+/* Has answers and contents mapped: for a process of many
+ * threads (area.h).  To be called before the first question. */
 void fp_client_map_tables(struct fp_client *client);
 
 /* No question may be under way. */
@@ -70,8 +71,8 @@ void fp_client_destroy(struct fp_client **client);
 
 /*
  * The lease table of the daemon that was connected to last, with the tables of answers and
- * contents, and a reference for the caller.  Connects where no connection was yet, else sends no message: that
- * daemon may be gone, which the lease table shows.  FP_OK, *view_r being NULL where there is no memory
+ * contents, and a reference for the caller.  Connects where no connection was yet, else sends no message:
+ * that daemon may be gone, which the lease table shows.  FP_OK, *view_r being NULL where there is no memory
  * for it alone; otherwise as fp_client_lookup().
  */
 fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r);
@@ -95,9 +96,9 @@ fp_status fp_client_lookup_with(struct fp_client *client, const struct fp_lookup
                                 struct fp_lease_view **view_r);
 
 /*
- * Names a path, and the names of a question about it, that the daemon may look up when it has time.  It is for a path
- * whose answer this process has from elsewhere.  Waits for nothing.  False: the hint is dropped, since no connection is
- * idle, or the daemon does not read.  Questions go on as if it had not been.
+ * Names a path, and the names of a question about it, that the daemon may look up when it has time.  It is
+ * for a path whose answer this process has from elsewhere.  Waits for nothing.  False: the hint is dropped,
+ * since no connection is idle, or the daemon does not read.  Questions go on as if it had not been.
  */
 bool fp_client_hint(struct fp_client *client, const char *path, size_t len, const struct fp_names *names);
 

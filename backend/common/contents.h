@@ -63,8 +63,8 @@ struct fp_contents_counts fp_contents_counts(const struct fp_contents *c);
 struct fp_contents_view;
 
 /*
- * map: map all of it, for processes with many threads (area.h).  The descriptor stays the caller's.  NULL with
- * errno; EPROTO: the descriptor is no such ring, or not sealed.
+ * map: map all of it, for processes with many threads (area.h).  The descriptor stays the caller's.  NULL
+ * with errno; EPROTO: the descriptor is no such ring, or not sealed.
  */
 struct fp_contents_view *fp_contents_view_create(int fd, bool map);
 void fp_contents_view_destroy(struct fp_contents_view **v);
@@ -77,8 +77,8 @@ bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *
  * more.  False: it has another length, or cannot be read. */
 bool fp_contents_read_file(int fd, char *buf, size_t size);
 
-/* Memory for a copy.  The system has a large one back as soon as it is given back: malloc(3) would keep it, in each of a
- * thousand children.  NULL: there is none. */
+/* Memory for a copy.  The system has a large one back as soon as it is given back: malloc(3) would keep it,
+ * in each of a thousand children.  NULL: there is none. */
 void *fp_copy_take(size_t size);
 /* size: as it was taken.  copy may be NULL. */
 void fp_copy_give_back(void *copy, size_t size);

@@ -44,8 +44,8 @@
 #define FP_HEARTBEAT_MS 45u /* for how long a heartbeat makes the table current */
 #define FP_MAX_SLOTS    (1u << 24)
 #define FP_SLOT_TICK_MS 16u /* 32 bits of these are two years */
-/* An expiry is at most so many ticks ahead (three days, more than any TTL); one that seems to lie farther ahead lies
- * behind. */
+/* An expiry is at most so many ticks ahead (three days, more than
+ * any TTL); one that seems to lie farther ahead lies behind. */
 #define FP_SLOT_TICKS_AHEAD (1u << 24)
 
 /* ---- the daemon's side ---- */
@@ -108,8 +108,8 @@ struct fp_contents_view;
  * One reference is the caller's.  NULL with errno; EPROTO: the descriptors are no such table, or not sealed.
  */
 struct fp_lease_view *fp_lease_view_create(int generations, int referenced, int events, int alive);
-/* Attaches the tables that came with it, or NULL for either; the view owns them then.  To be called once, before
- * the view is shared. */
+/* Attaches the tables that came with it, or NULL for either; the view
+ * owns them then.  To be called once, before the view is shared. */
 void fp_lease_view_attach(struct fp_lease_view *v, struct fp_answer_view *answers,
                           struct fp_contents_view *contents);
 /* The answers whose slots it has, and their contents; they live as long as the view. */
@@ -117,8 +117,8 @@ const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v
 const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v);
 /* Tells the view from all others that this process makes, those that have ended included. 0: v is NULL. */
 uint64_t fp_lease_view_number(const struct fp_lease_view *v);
-/* True if this process has made another view since: the daemon has other tables, or there is another daemon.  What was
- * leased on this one does not become current again. */
+/* True if this process has made another view since: the daemon has other tables, or there is another daemon.
+ * What was leased on this one does not become current again. */
 bool fp_lease_view_is_superseded(const struct fp_lease_view *v);
 /* True if the view maps those generations. */
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations);

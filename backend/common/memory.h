@@ -15,8 +15,8 @@ void *fp_memory_take(size_t size);
 void *fp_memory_take_zeroed(size_t n, size_t size);
 void *fp_memory_resize(void *p, size_t size);
 
-/* Zeroed memory that this process shares with those that it forks, for as long as they live.  NULL with errno,
- * not counted: the daemon does not start. */
+/* Zeroed memory that this process shares with those that it forks, for as long as they live.  NULL with
+ * errno, not counted: the daemon does not start. */
 void *fp_memory_share(size_t size);
 
 /* Counts and logs a failed allocation. */

@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 /*
- * The machine's memory, or the least limit of this process's memory cgroup (version 1 or 2) and those above it,
- * in bytes.  SIZE_MAX where neither can be read.  root: "", or in tests the directory that stands for "/".
+ * The machine's memory, or the least limit of this process's memory cgroup
+ * (version 1 or 2) and those above it, in bytes.  SIZE_MAX where neither
+ * can be read.  root: "", or in tests the directory that stands for "/".
  */
 size_t fp_memory_limit(const char *root);
 

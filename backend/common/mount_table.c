@@ -308,7 +308,8 @@ static const struct fp_mount_row *top_of(const struct fp_mount_table *t,
     return top;
 }
 
-/* Finds the mounts that can be seen, in an order in which those above a point are known when its turn comes. */
+/* Finds the mounts that can be seen, in an order in which
+ * those above a point are known when its turn comes. */
 static void find_visible(struct fp_mount_table *t)
 {
     size_t end;

@@ -55,8 +55,8 @@ void fp_fd_name(char name[FP_FD_NAME], int fd);
 /* Makes fd a descriptor of /dev/null, also after an exec.  False: it stays as it was. */
 bool fp_lead_to_null(int fd);
 
-/* Shuts *sock down, waits until the process at the other end has closed its own, and closes *sock, unless it is -1.
- * A process that was stopped, or hangs, is not waited for. */
+/* Shuts *sock down, waits until the process at the other end has closed its own, and closes *sock, unless it
+ * is -1.  A process that was stopped, or hangs, is not waited for. */
 #define FP_HANG_UP_MS 3000
 void fp_hang_up(int *sock);
 

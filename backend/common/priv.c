@@ -91,9 +91,9 @@ size_t fp_priv_raise_descriptors(void)
 }
 
 /*
- * With autogroups the kernel shares the processors among sessions, and a nice value counts only within its own.
- * So a session that the process leads gets the value, too; in another one there is more than this process.
- * False with errno: it may not be set.
+ * With autogroups the kernel shares the processors among sessions, and a nice value counts only within its
+ * own.  So a session that the process leads gets the value, too; in another one there is more than this
+ * process.  False with errno: it may not be set.
  */
 static bool prefer_session(void)
 {

@@ -17,10 +17,10 @@ int fp_priv_drop(const char *user, uid_t uid, gid_t gid);
 /* Empties the capability bounding set.  Without CAP_SETPCAP it stays as it is. */
 void fp_priv_empty_bounding_set(void);
 
-/* Lets the process run as soon as it has something to do, by nice -10 and a slice of 0.1 ms.  Its session gets that
- * nice value, too, if it leads one.  Its children inherit only the session's: a process for which all clients
- * wait must not wait for its children.  False with errno: it has no right to that nice value, and gets only the
- * slice. */
+/* Lets the process run as soon as it has something to do, by nice -10 and a slice of 0.1
+ * ms.  Its session gets that nice value, too, if it leads one.  Its children inherit only
+ * the session's: a process for which all clients wait must not wait for its children.
+ * False with errno: it has no right to that nice value, and gets only the slice. */
 bool fp_priv_run_promptly(void);
 
 /* Closes the memory of this process, and of those that it forks, to others of its user.  They cannot

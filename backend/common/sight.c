@@ -40,8 +40,8 @@ void fp_sight_take(struct fp_sight *v)
 
 /* ---- what is mounted where ---- */
 
-/* True for places without documents, where mounts come and go in some namespaces alone.  These are the kernel's,
- * those that systemd makes for its services, and those of containers. */
+/* True for places without documents, where mounts come and go in some namespaces alone.  These are the
+ * kernel's, those that systemd makes for its services, and those of containers. */
 static bool is_the_systems(const struct fp_mount *m)
 {
     static const char *const prefixes[] = {

@@ -32,8 +32,8 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
 fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t);
 
 /*
- * True for a file of a file system that may wait when it is closed.  Its worker says CLOSED after it has closed
- * its own descriptor, and is at work until then.
+ * True for a file of a file system that may wait when it is closed.  Its worker says CLOSED after it has
+ * closed its own descriptor, and is at work until then.
  */
 bool fp_result_is_closed_later(const struct fp_answer *a);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks of values that the settings and the section "fleet" share.  A mistake is one line on stderr, by cfg_error().
+ * Checks of values that the settings and the section "fleet"
+ * share.  A mistake is one line on stderr, by cfg_error().
  */
 #ifndef FP_CONF_CHECK_H
 #define FP_CONF_CHECK_H

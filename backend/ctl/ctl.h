@@ -40,8 +40,8 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
 /* Why there is no connection, after FP_CLOSED, and the way out. */
 const char *ctl_no_connection_text(const struct ctl *ctl);
 
-/* For questions to the daemon there.  Root trusts a daemon of the user who owns the socket's directory, if nobody
- * else can write there.  NULL: no memory, or the path is too long for a socket. */
+/* For questions to the daemon there.  Root trusts a daemon of the user who owns the socket's directory, if
+ * nobody else can write there.  NULL: no memory, or the path is too long for a socket. */
 struct fp_client *ctl_client(const char *socket, uint32_t timeout_ms);
 
 /* The usual sockets of daemons, that of the service first; the last one is NULL. */
@@ -60,8 +60,8 @@ bool ctl_absolute(const char *path, char *buf);
 
 /*
  * Takes a path, or a URL, whose path is below root.  root "": that of httpd's main server, which is asked for
- * it, and kept in root.  path gets the path in normal form; both have FP_MAX_PATH + 1 bytes.  *slash_r: a slash
- * stands at its end.  False after saying why not.
+ * it, and kept in root.  path gets the path in normal form; both have FP_MAX_PATH + 1 bytes.  *slash_r: a
+ * slash stands at its end.  False after saying why not.
  */
 bool ctl_take_path(const struct ctl *ctl, const char *text, char *root, char *path, bool *slash_r);
 

@@ -293,8 +293,9 @@ static void check_fleet(struct check *c)
 
 /* ---- httpd ---- */
 
-/* Where a process runs.  Containers differ in one of these, and services of one machine in none.  With PrivateTmp=
- * services have mount namespaces of their own, and yet the same root directory.  st_ino 0: cannot be read. */
+/* Where a process runs.  Containers differ in one of these, and services of
+ * one machine in none.  With PrivateTmp= services have mount namespaces of
+ * their own, and yet the same root directory.  st_ino 0: cannot be read. */
 struct place {
     struct stat pids, root; /* the pid namespace, the root directory */
 };

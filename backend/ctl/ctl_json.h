@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON (RFC 8259), written as it comes.  All of it is ASCII.  Control characters are escaped as JSON has it, and
- * bytes above ASCII as in /proc/self/mountinfo, since a path may be no UTF-8.
+ * JSON (RFC 8259), written as it comes.  All of it is ASCII.  Control characters are escaped as JSON has it,
+ * and bytes above ASCII as in /proc/self/mountinfo, since a path may be no UTF-8.
  */
 #ifndef FP_CTL_JSON_H
 #define FP_CTL_JSON_H
@@ -16,8 +16,8 @@ struct ctl_json {
     bool comma; /* before the next value */
 };
 
-/* Begins an object ('{') or an array ('['), up to its end ('}', ']').  Everywhere below: key is NULL inside an
- * array, and for the whole document, which ends with its line. */
+/* Begins an object ('{') or an array ('['), up to its end ('}', ']').  Everywhere below: key is NULL inside
+ * an array, and for the whole document, which ends with its line. */
 void ctl_json_begin(struct ctl_json *j, const char *key, char bracket);
 void ctl_json_end(struct ctl_json *j, char bracket);
 void ctl_json_finish(struct ctl_json *j, char bracket);

@@ -89,7 +89,8 @@ static void add_configured(struct sockets *s, const char *file)
     fp_conf_destroy(&conf);
 }
 
-/* Adds the sockets at which somebody listens, wherever they are, if their name says that they may be a daemon's. */
+/* Adds the sockets at which somebody listens, wherever they
+ * are, if their name says that they may be a daemon's. */
 static void add_listening(struct sockets *s)
 {
     FILE *f = fopen("/proc/net/unix", "re");

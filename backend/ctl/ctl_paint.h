@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Colour on standard output, for words of state.  Everything here is "" where standard output is no terminal, or a
- * dumb one, or NO_COLOR is set and not empty (https://no-color.org).
+ * Colour on standard output, for words of state.  Everything here is "" where standard output is no terminal,
+ * or a dumb one, or NO_COLOR is set and not empty (https://no-color.org).
  */
 #ifndef FP_CTL_PAINT_H
 #define FP_CTL_PAINT_H

@@ -39,7 +39,8 @@ struct purge {
     uint64_t count;
 };
 
-/* A path of which nothing is known is no failure: nobody may have asked for it yet.  But it may be a mistake. */
+/* A path of which nothing is known is no failure: nobody
+ * may have asked for it yet.  But it may be a mistake. */
 static void say_unknown(const char *path)
 {
     struct stat st;

@@ -142,8 +142,8 @@ static void relieve(struct fp_dispatch *d)
 
 /* ---- mounts out of service ---- */
 
-/* True if the path's mount is out of service.  *from_r: paths from that part of it on are expected on the same
- * mount. */
+/* True if the path's mount is out of service.  *from_r: paths
+ * from that part of it on are expected on the same mount. */
 static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, size_t *from_r)
 {
     return fp_mount_health_is_out(d->health, fp_walks_expected_mount(d->walks, path, len, from_r));
@@ -151,7 +151,8 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, si
 
 /*
  * The directories above the mount point are on living mounts.  They stay in the cache, for the
- * path has no answer otherwise.  Returns the walk that looks; NULL: all above is known, or no walk could begin.
+ * path has no answer otherwise.  Returns the walk that
+ * looks; NULL: all above is known, or no walk could begin.
  */
 static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
 {

@@ -61,18 +61,21 @@ void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observe
 void fp_dispatch_renew_tables(struct fp_dispatch *d);
 /* Looks up these paths in the background.  The text is one that fp_warm_check() found good; it is freed. */
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len);
-/* True if all paths of that text have been looked up, or there was none.  A list that is made before knows less than that. */
+/* True if all paths of that text have been looked up, or there
+ * was none.  A list that is made before knows less than that. */
 bool fp_dispatch_is_restored(const struct fp_dispatch *d);
 /* Lists the next paths as fp_cache_list_some() does; false: that was all. */
 bool fp_dispatch_list_some(struct fp_dispatch *d, struct fp_cache_cursor *at, struct fp_warm_text *text);
 /* To be called after the workers and all connections are gone. */
 void fp_dispatch_destroy(struct fp_dispatch **d);
 
-/* Answers the connection's question, at once or later, unless fp_question_leave() (questions.h) comes first. */
+/* Answers the connection's question, at once or later,
+ * unless fp_question_leave() (questions.h) comes first. */
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l);
 
-/* Looks up in the background what a client looked at itself.  Does without where workers have enough to do. */
+/* Looks up in the background what a client looked at
+ * itself.  Does without where workers have enough to do. */
 void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l);
 
 /*

@@ -100,8 +100,8 @@ void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_st
 }
 
 /*
- * A local file system that a walk passes on its way is not the one that hangs.  The kernel may ask the server of a
- * mount when its mount point is opened, before a worker knows that it is there.
+ * A local file system that a walk passes on its way is not the one that hangs.  The kernel may ask the server
+ * of a mount when its mount point is opened, before a worker knows that it is there.
  */
 static bool on_strayed(void *ctx, void *walk, uint32_t from, uint32_t to)
 {
@@ -129,8 +129,8 @@ static void on_probed(void *ctx, fp_status st, struct fp_answer *a, const struct
     struct probe *p = ctx;
 
     fp_mount_health_heard(p->health, p->mount, st, a, result, began_ms);
-    /* An automount's own place, which a worker only looks at: it did not wait there. A path outside the roots is refused
-     * without a look. */
+    /* An automount's own place, which a worker only looks at: it did not
+     * wait there. A path outside the roots is refused without a look. */
     if (st == FP_REFUSED && fp_path_is_within(p->path, p->task.lookup.path_len, p->health->deps.roots))
         answered(p->health, p->mount);
     fp_breaker_probed(p->health->breaker, p->mount, fp_now_ms());

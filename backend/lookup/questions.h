@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions that the cache has no valid answer to.  A question waits for a walk, at most for nine tenths of its
- * deadline.  It gets the walk's result, else a stale answer where one is allowed, else the reason why there is none.
- * A connection has one question at a time, which lives in the connection's slot.  All functions run on the loop.
+ * Questions that the cache has no valid answer to.  A question waits for a walk, at most
+ * for nine tenths of its deadline.  It gets the walk's result, else a stale answer where
+ * one is allowed, else the reason why there is none.  A connection has one question at a
+ * time, which lives in the connection's slot.  All functions run on the loop.
  */
 #ifndef FP_QUESTIONS_H
 #define FP_QUESTIONS_H
@@ -45,19 +46,21 @@ struct fp_waiter {
 };
 TAILQ_HEAD(fp_waiters, fp_waiter);
 
-/* Adds a question l to those that wait for a walk of *walked, which stays until the walk ends.  FP_OK or FP_NOMEM. */
+/* Adds a question l to those that wait for a walk of *walked,
+ * which stays until the walk ends.  FP_OK or FP_NOMEM. */
 fp_status fp_question_wait(struct fp_questions *qs, struct fp_waiters *all, struct fp_connection *conn,
                            uint64_t id, const struct fp_lookup *l, bool joined,
                            const struct fp_lookup *walked, unsigned names_id);
 /* The connection waits no longer, and gets no answer. */
 void fp_question_leave(struct fp_connection *conn);
 
-/* Answers one question, or all; they are gone then, and a connection may be.  a: NULL where there is no answer; why
- * says the reason. */
+/* Answers one question, or all; they are gone then, and a connection
+ * may be.  a: NULL where there is no answer; why says the reason. */
 void fp_waiter_answer(struct fp_waiter *wt, fp_status why, const struct fp_answer *a);
 void fp_waiters_answer(struct fp_waiters *all, fp_status why, const struct fp_answer *a);
 
-/* Answers a question that waits for nothing by a stale answer; false: there is none, and the question remains. */
+/* Answers a question that waits for nothing by a stale
+ * answer; false: there is none, and the question remains. */
 bool fp_question_answer_stale(struct fp_questions *qs, struct fp_connection *conn, uint64_t id,
                               const struct fp_lookup *l, unsigned names_id);
 /* Answers that there is no answer, and counts that. */

@@ -230,9 +230,10 @@ enum kept {
 };
 
 /*
- * A client that asks afresh knows of a change.  A walk that was under way may have looked before the change, and
- * a walk from a base has not looked above that.  They serve the client only where all changes are reported
- * and none was.  A client that asks late, of something that changes or is purged, may know of that as well.
+ * A client that asks afresh knows of a change.  A walk that was under way may have
+ * looked before the change, and a walk from a base has not looked above that.  They
+ * serve the client only where all changes are reported and none was.  A client that
+ * asks late, of something that changes or is purged, may know of that as well.
  */
 static bool is_served(const struct fp_walk *w, const struct fp_waiter *wt, const struct fp_answer *a,
                       enum kept kept)
@@ -412,8 +413,8 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
 }
 FP_HASH_DIAGNOSTICS_ON
 
-/* parent_only: no base but the path's own directory will do.  The cache may close its descriptor while the task
- * waits: ours is a copy. */
+/* parent_only: no base but the path's own directory will do.  The
+ * cache may close its descriptor while the task waits: ours is a copy. */
 static void take_base(struct fp_walk *w, bool parent_only)
 {
     const struct fp_lookup *l = &w->task.lookup;
@@ -497,17 +498,19 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
     return w;
 }
 
-/* So many directories above a path may get a walk of their own; they were in use, or only the path's own directory need
- * not be known. */
+/* So many directories above a path may get a walk of their own; they
+ * were in use, or only the path's own directory need not be known. */
 struct above {
     unsigned levels;
     bool in_use;
 };
 
-static const struct above at_question = { LEVELS_ABOVE, false }, at_restart = { LEVELS_IN_USE, true }, nothing_above;
+static const struct above at_question = { LEVELS_ABOVE, false };
+static const struct above at_restart = { LEVELS_IN_USE, true };
+static const struct above nothing_above;
 
-/* True if w may wait for a walk of the directory above it. But for a question's own directory it must be of the mount where
- * w is expected to end: another one may hang. */
+/* True if w may wait for a walk of the directory above it. But for a question's own directory it must be of
+ * the mount where w is expected to end: another one may hang. */
 static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir, struct above above)
 {
     struct fp_walks *ws = w->walks;
@@ -524,9 +527,9 @@ static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup
                                      struct above above, fp_status *why_r);
 
 /*
- * Begins the walk at its directory, or lets it wait for the walk of that one.  The directory above that one is walked
- * before it only if it is known or was in use: then other directories in it begin there, too.  Else strangers could
- * have a walk made for each name that they invent.
+ * Begins the walk at its directory, or lets it wait for the walk of that one.  The directory above that one
+ * is walked before it only if it is known or was in use: then other directories in it begin there, too.  Else
+ * strangers could have a walk made for each name that they invent.
  */
 static fp_status begin(struct fp_walk *w, struct above above)
 {
@@ -698,7 +701,8 @@ static void observe(const struct fp_walk *w, const struct fp_answer *a, const st
     fp_observe_walk(w->walks->observer, &seen);
 }
 
-/* Other refreshes may have taken the room for the content meanwhile: then the file stays with its descriptor. */
+/* Other refreshes may have taken the room for the content
+ * meanwhile: then the file stays with its descriptor. */
 static void leave_content(const struct fp_walk *w, struct fp_answer *a)
 {
     const struct fp_meta *m = a->content ? fp_step_target(&a->steps[a->n_steps - 1]) : NULL;

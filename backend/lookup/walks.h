@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks under way, and the questions that wait for them (questions.h).  A walk begins at the directory that
- * its path lies in, if the cache has that open.  Else a walk to that directory goes first, so that all files in
- * it share one.  That one begins at the nearest open directory, or waits for the one above if that is known or was in use,
- * else at "/".  All functions run on the loop.
+ * its path lies in, if the cache has that open.  Else a walk to that directory goes first, so that all files
+ * in it share one.  That one begins at the nearest open directory, or waits for the one above if that is
+ * known or was in use, else at "/".  All functions run on the loop.
  *
  * Walks differ by their path and the names_id (names_registry.h) of the access files
  * that they look for.  No further question may join a detached walk.
@@ -69,8 +69,8 @@ struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_looku
 /* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                               fp_status *why_r);
-/* The same for a path that was in use: up to eight directories above it that are not open yet, on its mount, are walked
- * before it, each once. */
+/* The same for a path that was in use: up to eight directories above it
+ * that are not open yet, on its mount, are walked before it, each once. */
 struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
                                        fp_status *why_r);
 /* Begins a walk at "/", whatever is known; none may be under way.  NULL and *why_r: it could not begin. */

@@ -46,7 +46,8 @@ struct fp_warm_reader {
 
 /* Returns NULL, or a text that says what is wrong in line r->line.  Reads nothing. */
 const char *fp_warm_check(struct fp_warm_reader *r);
-/* The next path of a text that was checked, with its names: both point into the text.  False: that was all. */
+/* The next path of a text that was checked, with its
+ * names: both point into the text.  False: that was all. */
 bool fp_warm_next(struct fp_warm_reader *r, struct fp_lookup *l_r);
 
 #endif

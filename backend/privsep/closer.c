@@ -74,8 +74,8 @@ static void close_waiting(struct lane *lane)
 
 /*
  * The daemon is dead, but another closer may hang and keep the table of descriptors.  The processes at the
- * other ends of sockets and pipes have to see the end, and the next daemon needs the lock.  Files are open for
- * reading, and closing those may hang.  The table is the same for all closers, and large.
+ * other ends of sockets and pipes have to see the end, and the next daemon needs the lock.  Files are open
+ * for reading, and closing those may hang.  The table is the same for all closers, and large.
  */
 static void hang_up_all(void)
 {

@@ -26,8 +26,8 @@ struct fp_sandbox;
 
 /*
  * Starts them, for descriptors below limit; from now on fp_close_file() leaves descriptors to them.  The
- * calling process must have one thread.  The closers end with that process.  sandbox: NULL for none.  0, or -1 with
- * errno: then fp_close_file() closes as before.
+ * calling process must have one thread.  The closers end with that process.  sandbox: NULL for none.  0, or
+ * -1 with errno: then fp_close_file() closes as before.
  */
 int fp_closer_start(size_t limit, const struct fp_sandbox *sandbox, pid_t pids_r[FP_CLOSERS]);
 
@@ -40,7 +40,8 @@ size_t fp_closer_waiting(void);
  */
 bool fp_closer_is_stuck(uint32_t mount, uint64_t now_ms);
 
-/* fp_close_file() closes by itself again.  Closers close the descriptors that wait, at their end at the latest. */
+/* fp_close_file() closes by itself again.  Closers close
+ * the descriptors that wait, at their end at the latest. */
 void fp_closer_stop(void);
 
 #endif

@@ -70,8 +70,8 @@ static int connect_redis(struct state *s)
     return -1;
 }
 
-/* The last one may hang, or somebody may have stopped it; its workers die with it.  The daemon waits for us, and so
- * nobody waits for a process that hangs in the kernel: it is reaped before the next start. */
+/* The last one may hang, or somebody may have stopped it; its workers die with it.  The daemon waits for us,
+ * and so nobody waits for a process that hangs in the kernel: it is reaped before the next start. */
 static void end_spawner(struct state *s)
 {
     if (s->spawner > 0)

@@ -23,8 +23,8 @@ bool fp_content_is_settled(const struct fp_meta *m, uint32_t max);
 
 /*
  * Makes a memfd with the file's first size bytes, which nobody can change.  -1 where the file
- * has fewer, the reading takes too long, or something failed.  The caller looks afterwards whether the file has
- * changed meanwhile.
+ * has fewer, the reading takes too long, or something failed.  The
+ * caller looks afterwards whether the file has changed meanwhile.
  */
 int fp_content_create(int file, uint64_t size);
 

@@ -47,7 +47,8 @@ static void note_names(struct fp_step_watch *watch, const struct fp_node *node, 
     watch->unseen = watch->unseen || (several && node->unwatchable);
 }
 
-/* True for a file that will be answered by its content: the look that has to follow the reading counts as well. */
+/* True for a file that will be answered by its content:
+ * the look that has to follow the reading counts as well. */
 static bool is_read_at_end(const struct walk *w, const struct fp_meta *m)
 {
     return w->at_end && fp_content_is_settled(m, w->task->content_max);
@@ -163,8 +164,8 @@ static void read_ahead(int fd, size_t bytes, uint64_t size)
 /*
  * Opens the file that path_fd stands for by the kernel's own name for it: so it is the inode that was
  * looked at.  FP_OK also where the file may not be read (*fd_r is -1).
- * If another process has a lease on the file (EAGAIN), httpd has to wait for it.  ENOENT is about /proc, or about a file
- * that has gone since it was looked at: it says nothing of the name.
+ * If another process has a lease on the file (EAGAIN), httpd has to wait for it.  ENOENT is about /proc, or
+ * about a file that has gone since it was looked at: it says nothing of the name.
  */
 static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
 {
@@ -186,10 +187,10 @@ static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
 }
 
 /*
- * *m: what a look at the file found before it was opened; becomes what a look at the descriptor finds.  The two are
- * the same, or rights may have been revoked between open and look, and the file is opened again.  Otherwise the later
- * look would make the cache keep a descriptor that nobody would get any more.  Of a file that changes all the time *m
- * stays the earlier look.
+ * *m: what a look at the file found before it was opened; becomes what a look at the descriptor finds.  The
+ * two are the same, or rights may have been revoked between open and look, and the file is opened again.
+ * Otherwise the later look would make the cache keep a descriptor that nobody would get any more.  Of a file
+ * that changes all the time *m stays the earlier look.
  */
 static fp_status look_at_open(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)
 {
@@ -212,8 +213,9 @@ static fp_status look_at_open(const struct fp_resolver *r, int path_fd, struct f
     return FP_OK;
 }
 
-/* Takes the content in the descriptor's place.  m is a look before the open: it is the only one needed, as the look
- * after the reading finds the same, behind the watch.  False, and nothing is changed: the file itself has to do. */
+/* Takes the content in the descriptor's place.  m is a look before the open:
+ * it is the only one needed, as the look after the reading finds the same,
+ * behind the watch.  False, and nothing is changed: the file itself has to do. */
 static bool take_content(struct walk *w, struct fp_meta *m)
 {
     struct fp_answer *a = w->a;
@@ -456,7 +458,8 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     }
     if (st == FP_OK)
         st = walk(&w, copy, base != -1 ? t->base_len : 1, l->path_len);
-    /* The path may lead to another directory by now.  So this is what a server says of a directory that is gone. */
+    /* The path may lead to another directory by now.  So this
+     * is what a server says of a directory that is gone. */
     if (st == FP_OK && base != -1 && a->steps[0].status == FP_ABSENT && is_removed(base))
         a->steps[0].status = FP_IOERROR;
     if (st == FP_OK && a->steps[a->n_steps - 1].end == l->path_len)

@@ -106,7 +106,8 @@ static void note_name(struct symlink_walk *w, const char *name)
         fp_walk_result_add(result, w->link->step, dir, "", 0);
 }
 
-/* Takes the descriptor.  The directory above reports changes of a mount's root to nobody: they are of what it covers. */
+/* Takes the descriptor.  The directory above reports changes
+ * of a mount's root to nobody: they are of what it covers. */
 static void enter_directory(struct symlink_walk *w, int fd)
 {
     const uint32_t above = w->at.mount;

@@ -26,8 +26,8 @@ struct fp_symlink {
 };
 
 /*
- * node: the link, open, which fp_resolver_may_follow() allows.  It becomes the link's target, or -1 with any status but
- * FP_OK.  *links_r: how many links were followed on the path by now; only with FP_OK.
+ * node: the link, open, which fp_resolver_may_follow() allows.  It becomes the link's target, or -1 with any
+ * status but FP_OK.  *links_r: how many links were followed on the path by now; only with FP_OK.
  */
 fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, unsigned *links_r);
 

@@ -48,13 +48,14 @@ struct fp_node {
     struct fp_watch_key watch; /* empty: no event reports changes there */
     bool quiet;                /* a directory's watch reports the names alone */
     bool unwatchable;          /* it could not be watched, as one that may not be read cannot */
-    bool look_is_due;          /* the look that counts, behind the watch and at the server, is still missing */
+    bool look_is_due;          /* the look that counts (behind the watch, at the server) is to come */
 };
 
 /* Returns 0, or -1 with errno: "/" cannot be opened. */
 int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings);
 
-/* To be called before each call that may wait for the mount: so the daemon sees which one a walk waits for. */
+/* To be called before each call that may wait for the
+ * mount: so the daemon sees which one a walk waits for. */
 void fp_resolver_at(const struct fp_resolver *r, uint32_t mount);
 
 /* True if the path lies within the roots. */
@@ -74,9 +75,10 @@ int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
 /* False where links are on a mount whose links nobody follows; dir: their directory. */
 bool fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir);
 /*
- * The kernel's own rule (proc(5), protected_symlinks).  It is about a link at the end of a path, in a sticky directory that
- * everybody may write to.  Such a link counts only if it is ours or the directory's owner's.  An answer serves both who ends
- * his path there and who goes on.  So FP_REFUSED where the rule could make a difference: httpd looks itself.
+ * The kernel's own rule (proc(5), protected_symlinks).  It is about a link at the end of a
+ * path, in a sticky directory that everybody may write to.  Such a link counts only if it
+ * is ours or the directory's owner's.  An answer serves both who ends his path there and
+ * who goes on.  So FP_REFUSED where the rule could make a difference: httpd looks itself.
  */
 fp_status fp_resolver_may_follow(int dir, const struct fp_meta *link);
 /* True where the directory may be a place that is mounted over when a path goes on behind it. */

@@ -498,7 +498,8 @@ static bool start_spawner(struct fp_worker_pool *pool)
     return true;
 }
 
-/* Without its parent every worker is dead as well, or will be: the monitor kills the parent before it starts another. */
+/* Without its parent every worker is dead as well, or will
+ * be: the monitor kills the parent before it starts another. */
 static void restart_spawner(struct fp_worker_pool *pool, const char *why)
 {
     fp_log(FP_LOG_ERROR, 22, "the process that makes workers %s: starting another", why);
@@ -513,8 +514,8 @@ static void restart_spawner(struct fp_worker_pool *pool, const char *why)
     try_again_later(pool, pool->settings.workers);
 }
 
-/* As long as a worker lives walks go on.  The spawner of a busy machine may be slow: so walks end at first, and it is
- * replaced later. */
+/* As long as a worker lives walks go on.  The spawner of a busy machine
+ * may be slow: so walks end at first, and it is replaced later. */
 static void on_late_birth(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_worker_pool *pool = timer->data;

@@ -98,8 +98,8 @@ void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *straye
  */
 void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount);
 
-/* Workers that were killed at the mount and hang in the kernel count against its limit no more: it is gone.  Those of one
- * that answers again end by themselves, but for what it still does not answer. */
+/* Workers that were killed at the mount and hang in the kernel count against its limit no more: it is gone.
+ * Those of one that answers again end by themselves, but for what it still does not answer. */
 void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount);
 
 /* True if so little is queued that walks for which nobody waits may be submitted, too. */

@@ -24,9 +24,9 @@ struct fp_plan_links {
 };
 
 /*
- * last: the answer's last step, about a path of path_len bytes. slash: a slash follows the path. as_directory:
- * a section is for the last step's name as a directory. Core applies it where it takes the name for one, and it
- * does so only with a known file.
+ * last: the answer's last step, about a path of path_len bytes. slash: a slash follows the path.
+ * as_directory: a section is for the last step's name as a directory. Core applies it where it takes the name
+ * for one, and it does so only with a known file.
  */
 enum fp_plan fp_plan_of(const struct fp_step *last, size_t path_len, bool slash,
                         const struct fp_plan_links *links, bool as_directory);

@@ -26,7 +26,8 @@ static void find(const struct look *at, enum fp_health_level level, const char *
         at->health->level = level;
 }
 
-/* httpd's parent starts its daemon again, however that ended.  Of httpd's restarts only a whole one ends it. */
+/* httpd's parent starts its daemon again, however that
+ * ended.  Of httpd's restarts only a whole one ends it. */
 #define END_BY(signal) \
     "`kill " signal "$(cat %s.lock)` ends it and httpd starts it again; a whole restart of httpd " \
     "(`systemctl restart apache2` or `httpd`) does so, too."

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The areas of answers and of contents that a daemon passes, as a client maps them and looks for a path.  In front
- * of the area's bytes stand its seals (u8) and how many zeros follow the bytes (u8, in units of 64). Then come the
- * words of the index that lead to records (u8). That is the first one's number, and in its upper bits how far the
- * records are apart; 255: none.  Words made so have the tag of their path, so that an input need not guess a hash.
+ * The areas of answers and of contents that a daemon passes, as a client maps them and looks
+ * for a path.  In front of the area's bytes stand its seals (u8) and how many zeros follow
+ * the bytes (u8, in units of 64). Then come the words of the index that lead to records (u8).
+ * That is the first one's number, and in its upper bits how far the records are apart; 255:
+ * none.  Words made so have the tag of their path, so that an input need not guess a hash.
  */
 #include "config.h"
 #include "fuzz.h"

@@ -101,8 +101,8 @@ static bool concerns(const struct purge *p, const char *path, size_t len)
     return p->tree ? fp_path_is_below(path, len, p->path) : p->len == len && memcmp(p->path, path, len) == 0;
 }
 
-/* No answer is made of an entry that was purged before the question. The same goes for one that changed before it,
- * where it asks for what is true now and the file system answers. */
+/* No answer is made of an entry that was purged before the question. The same goes for one that changed
+ * before it, where it asks for what is true now and the file system answers. */
 static void check_answer(struct fp_connection *conn, const struct fp_answer *a)
 {
     const struct client *c = (const struct client *)conn;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The body of a worker's ANSWER, with its result, as the daemon decodes it.  In front of it stands what the daemon
- * knows of the task. These are the length of the path (u16) and of the base (u16), how many names (u8), and whether
- * a descriptor came (u8).
+ * The body of a worker's ANSWER, with its result, as the daemon decodes it.  In front of it stands what the
+ * daemon knows of the task. These are the length of the path (u16) and of the base (u16), how many names
+ * (u8), and whether a descriptor came (u8).
  */
 #include "config.h"
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lease table that a daemon passes, as a client maps it.  In front of the first area's content stand the seals
- * of both (u8, u8) and the size of the second (u16). A slot and a generation (u32, u32) follow.
+ * The lease table that a daemon passes, as a client maps it.  In front of the first area's content stand the
+ * seals of both (u8, u8) and the size of the second (u16). A slot and a generation (u32, u32) follow.
  */
 #include "config.h"
 #include "fuzz.h"

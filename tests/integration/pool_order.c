@@ -2,8 +2,9 @@
 /*
  * Preloaded beside ThreadSanitizer's runtime: tells it in which order threads use the memory of APR's pools.
  *
- * A thread may get the memory that another one gave back. APR orders that by its own locks, which were not instrumented.
- * So all that a thread did before it cleared a pool counts as done before any later allocation from a pool.
+ * A thread may get the memory that another one gave back. APR orders that by
+ * its own locks, which were not instrumented.  So all that a thread did before
+ * it cleared a pool counts as done before any later allocation from a pool.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,7 +14,8 @@ void __tsan_acquire(void *at) __attribute__((weak));
 void __tsan_release(void *at) __attribute__((weak));
 void __tsan_init(void) __attribute__((weak));
 
-/* A program that was not instrumented, such as the shell that starts a server, may call nothing early that does it. */
+/* A program that was not instrumented, such as the shell
+ * that starts a server, may call nothing early that does it. */
 __attribute__((constructor)) static void begin(void)
 {
     if (__tsan_init != NULL)

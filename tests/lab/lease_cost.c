@@ -5,9 +5,10 @@
  *   lease_cost [--paths N,...] [--threads N,...] [--finds N] [--names N]
  *              [--changes N] [--zipf S] [--seed N] [--json FILE]
  *
- * For each number of paths and of threads a process makes a lease on each path, seven components deep and a hundred
- * to a directory. It does so with the module's own code on a lease table like the daemon's.  Then its threads find
- * leases by path, each finds of them, with all paths equally likely (uniform) and by a Zipf distribution.  A lease that has ended is made anew, as after a question.
+ * For each number of paths and of threads a process makes a lease on each path, seven components deep and a
+ * hundred to a directory. It does so with the module's own code on a lease table like the daemon's.  Then its
+ * threads find leases by path, each finds of them, with all paths equally likely (uniform) and by a Zipf
+ * distribution.  A lease that has ended is made anew, as after a question.
  *
  * The leases hold no files, so a descriptor and what the kernel keeps for it
  * come on top.  Elapsed time means little where other programs run or threads

@@ -274,8 +274,8 @@ START_TEST(leases_end_with_the_reports)
 }
 END_TEST
 
-/* Only where the directory's file system is of this machine a client looks there itself; by the path only where that
- * is so of each step to the directory, and every change of it is reported. */
+/* Only where the directory's file system is of this machine a client looks there itself; by the path only
+ * where that is so of each step to the directory, and every change of it is reported. */
 START_TEST(steps_by_which_a_client_looks)
 {
     walk("/a/f", "ddf");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files that the cache keeps, compared with other policies. One trace of requests for files is
- * replayed over the real cache, over exact LRU, and over Belady's optimum. The optimum knows the future and evicts
- * the file with the farthest next use. It is from "A study of replacement algorithms for a virtual-storage
- * computer", IBM Systems Journal 5(2), 1966. All three have room for as many files
- * and take in every file that they missed.
+ * replayed over the real cache, over exact LRU, and over Belady's optimum. The optimum
+ * knows the future and evicts the file with the farthest next use. It is from "A study
+ * of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2),
+ * 1966. All three have room for as many files and take in every file that they missed.
  *
  * The trace: popularity by Zipf's law with exponent 1, the room is under five percent of the files.
  * In its middle third every second request is for a file that is not requested again, as a

@@ -184,7 +184,8 @@ START_TEST(walk_from_a_base)
 }
 END_TEST
 
-/* The directory above two others is known after the first one's walk.  The second one's waits until it is open. */
+/* The directory above two others is known after the first
+ * one's walk.  The second one's waits until it is open. */
 START_TEST(walks_of_directories_begin_at_the_one_above)
 {
     ask(&early, "/a/b/f");
@@ -203,7 +204,8 @@ START_TEST(walks_of_directories_begin_at_the_one_above)
     ck_assert(!from_root);
     ck_assert(other.answered);
     ck_assert_uint_eq(other.n_steps, 3);
-    /* Names that nobody knows get no walk of their own: the nearest open directory is where the walk begins. */
+    /* Names that nobody knows get no walk of their own:
+     * the nearest open directory is where the walk begins. */
     ask(&early, "/a/x/y/z/f");
     finish("/a/x/y/z", "dda");
     ck_assert(!from_root);
@@ -517,8 +519,8 @@ START_TEST(looks_wait_for_a_worker_to_spare)
 }
 END_TEST
 
-/* Each directory of paths in use is walked once, from above, and the paths begin there; but none waits for "/", which is
- * of another mount. */
+/* Each directory of paths in use is walked once, from above, and the
+ * paths begin there; but none waits for "/", which is of another mount. */
 START_TEST(paths_in_use_are_restored_from_above)
 {
     static const char text[] = "flashpached paths 1\n/m/x/y/f\n/m/x/z/g\n/m/x/y/h\nend 3\n";
@@ -544,7 +546,8 @@ START_TEST(paths_in_use_are_restored_from_above)
 }
 END_TEST
 
-/* Where max_inflight leaves no room for all directories, a path in use is walked as one that is asked about. */
+/* Where max_inflight leaves no room for all directories,
+ * a path in use is walked as one that is asked about. */
 START_TEST(paths_in_use_where_few_walks_may_be_under_way)
 {
     static const char text[] = "flashpached paths 1\n/m/x/y/z/f\n/m/x/y/z/g\nend 2\n";

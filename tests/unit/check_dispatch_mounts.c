@@ -225,7 +225,8 @@ START_TEST(probe)
 }
 END_TEST
 
-/* An automount's own place, which a worker only looks at, has answered. A path outside the roots was not looked at. */
+/* An automount's own place, which a worker only looks at,
+ * has answered. A path outside the roots was not looked at. */
 START_TEST(probe_that_is_refused)
 {
     const struct fp_dispatch_settings settings = { MAX_JOBS, 100, the_roots };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The glue for httpd 2.2 and 2.0: sections into rules, an answer into what core's walk is given. The functions of
- * httpd and of the question are doubles here. */
+/* The glue for httpd 2.2 and 2.0: sections into rules, an answer into what core's walk is given. The
+ * functions of httpd and of the question are doubles here. */
 #include <apr_strings.h>
 #include <http_request.h>
 #include <stdlib.h>
@@ -317,7 +317,8 @@ START_TEST(absent_name)
     set_answer("/a/b/more");
     steps[2].status = FP_ABSENT;
     ck_assert_int_eq(fp_prefill(&request), OK);
-    /* The walk takes it for a file, so it looks at nothing; then there is none, with the directory's metadata. */
+    /* The walk takes it for a file, so it looks at nothing;
+     * then there is none, with the directory's metadata. */
     ck_assert_int_eq(seen.filetype, APR_REG);
     ck_assert_str_eq(seen.filename, "/a/b");
     ck_assert_str_eq(request.path_info, "/more");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lease table while the daemon writes and clients read: the promise about the order in which they see each
- * other's writes.
+ * The lease table while the daemon writes and clients read: the
+ * promise about the order in which they see each other's writes.
  */
 #include "config.h"
 #include "common/lease_table.h"

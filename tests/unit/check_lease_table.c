@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lease table, from the daemon's side and from a client's.  check_lease_order has the promise about the order
- * in which they see each other's writes.
+ * The lease table, from the daemon's side and from a client's.  check_lease_order has the promise about the
+ * order in which they see each other's writes.
  */
 #include "config.h"
 #include "common/lease_table.h"

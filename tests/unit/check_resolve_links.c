@@ -412,7 +412,8 @@ END_TEST
 #define MS_NOSYMFOLLOW 256
 #endif
 
-/* The kernel knows of a mount that the table of mounts does not show: it changes just now, or there are too many. */
+/* The kernel knows of a mount that the table of mounts does
+ * not show: it changes just now, or there are too many. */
 START_TEST(links_on_a_mount_that_is_not_known)
 {
     make_dir("strict");

@@ -68,7 +68,8 @@ static void assert_via(unsigned i, const char *place, const char *name)
     ck_assert_msg(same_key(&v->watch, &k), "name %u, %s, was not passed in %s", i, name, place);
 }
 
-/* Takes the watches of links themselves, which have no name, out of the result; returns how many there are. */
+/* Takes the watches of links themselves, which have no
+ * name, out of the result; returns how many there are. */
 static unsigned take_own(void)
 {
     const unsigned all = result.n_traversed;

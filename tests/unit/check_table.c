@@ -384,7 +384,8 @@ START_TEST(swept)
 }
 END_TEST
 
-/* A sweep looks at no more than it may, and the next one goes on behind it: through all shards, however small the part. */
+/* A sweep looks at no more than it may, and the next one goes
+ * on behind it: through all shards, however small the part. */
 START_TEST(sweeps_of_a_part_go_round)
 {
     table = fp_table_create(pool, 8000, SIZE_MAX);

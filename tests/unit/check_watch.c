@@ -354,7 +354,8 @@ static bool watch_and_forget(struct fp_watch_key *keys, int n)
         unit_write_file(in_dir(name), "");
         status = try_place(in_dir(name), &keys[i]);
         if (status == FP_BUSY) {
-            ck_assert_uint_eq(watches_left(), (unsigned)i + 3); /* no more than these and those of begin() are ours */
+            /* No more than these and those of begin() are ours. */
+            ck_assert_uint_eq(watches_left(), (unsigned)i + 3);
             skip("other processes hold the watches; fs.inotify.max_user_watches allows no more");
             return false;
         }

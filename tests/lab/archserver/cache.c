@@ -8,7 +8,7 @@
 
 /* Longer paths are not kept. */
 #define KEY_MAX 256
-#define NONE    0 /* of entries, which count from 1: a cache begins as zeros, and takes no memory before use */
+#define NONE    0 /* of entries, which count from 1: a cache begins as zeros, without memory */
 
 struct entry {
     char path[KEY_MAX];

@@ -49,8 +49,8 @@ void file_read_in(int fd, uint64_t offset, uint64_t length);
 
 /*
  * True if a part of it, at most FILE_CHUNK, is in memory, so that sending it
- * does not wait. Never waits itself. A mapping is asked by mincore. Else the part is read without waiting, which is
- * exact and costs a copy: cachestat counts pages that are still being read.
+ * does not wait. Never waits itself. A mapping is asked by mincore. Else the part is read without waiting,
+ * which is exact and costs a copy: cachestat counts pages that are still being read.
  */
 bool file_resident(const struct file *file, uint64_t offset, uint64_t length);
 

@@ -25,8 +25,8 @@ uint64_t bench_histogram_max(const struct bench_histogram *histogram);
 double bench_histogram_mean(const struct bench_histogram *histogram);
 
 /*
- * The smallest value that at least `percent` of the values (0 to 100) do not exceed (nearest rank). It is rounded
- * up to the end of its step, but never above the greatest value.
+ * The smallest value that at least `percent` of the values (0 to 100) do not exceed (nearest rank). It is
+ * rounded up to the end of its step, but never above the greatest value.
  */
 uint64_t bench_histogram_percentile(const struct bench_histogram *histogram, double percent);
 

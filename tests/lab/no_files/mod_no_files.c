@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers URLs from memory, with the headers of a file and without any work on one: no walk, no .htaccess, no open. So
- * it shows the most that a cache of files could gain in httpd.
+ * Answers URLs from memory, with the headers of a file and without any work on one: no walk, no .htaccess, no
+ * open. So it shows the most that a cache of files could gain in httpd.
  *
- * "NoFiles LIST": a text of lines "SIZE URL". The bytes of a response come from a block that all children share, each
- * URL's from another place in it.
+ * "NoFiles LIST": a text of lines "SIZE URL". The bytes of a response come from a block that all children
+ * share, each URL's from another place in it.
  */
 #include "config.h"
 
