@@ -15,6 +15,7 @@
 #include "file_bucket.h"
 #include "fresh.h"
 #include "lease.h"
+#include "lookup.h"
 #include "request.h"
 #include "view.h"
 
@@ -147,4 +148,24 @@ bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)
         return true;
     rv = apr_bucket_read(e, &data, &n, APR_BLOCK_READ);
     return rv == APR_SUCCESS || rv == APR_EOF;
+}
+
+bool fp_reply_may_serve(request_rec *r, const struct fp_request *q, bool plain, fp_log_denied *log_denied,
+                        int *status_r)
+{
+    *status_r = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
+    if (*status_r != DECLINED)
+        return false;
+    if (!plain)
+        *status_r = fp_reply_by_core(r);
+    else if (q == NULL || !fp_view_is_same(r, q))
+        *status_r = DECLINED;
+    else if (q->lease->file == NULL)
+        *status_r = fp_reply_unreadable(r, log_denied);
+    /* Core reuses one request's walk for another of the family. */
+    else if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
+        *status_r = fp_request_again(r);
+    else
+        return true;
+    return false;
 }

@@ -374,18 +374,8 @@ int fp_respond(request_rec *r)
         if (q == NULL)
             return status;
     }
-    status = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
-    if (status != DECLINED)
+    if (!fp_reply_may_serve(r, q, plain, log_denied, &status))
         return status;
-    if (!plain)
-        return fp_reply_by_core(r);
-    if (q == NULL || !fp_view_is_same(r, q))
-        return DECLINED;
-    if (q->lease->file == NULL)
-        return fp_reply_unreadable(r, log_denied);
-    /* Core reuses one request's walk for another of the family. */
-    if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
-        return fp_request_again(r);
     switch (fp_walk_links(r, q)) {
     case FP_LINKS_UNKNOWN: return fp_reply_by_core(r);
     case FP_LINKS_DENIED:

@@ -10,10 +10,8 @@
 #include "file.h"
 #include "file_bucket.h"
 #include "lease.h"
-#include "lookup.h"
 #include "reply.h"
 #include "request.h"
-#include "view.h"
 #include "walk.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -109,18 +107,8 @@ int fp_respond(request_rec *r)
     if (status != OK)
         return status;
     q = fp_request_find(r, r->filename);
-    status = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
-    if (status != DECLINED)
+    if (!fp_reply_may_serve(r, q, is_plain(r), log_denied, &status))
         return status;
-    if (!is_plain(r))
-        return fp_reply_by_core(r);
-    if (q == NULL || !fp_view_is_same(r, q))
-        return DECLINED;
-    if (q->lease->file == NULL)
-        return fp_reply_unreadable(r, log_denied);
-    /* Core reuses one request's walk for another of the family. */
-    if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
-        return fp_request_again(r);
     status = fp_reply_take_body(r);
     return status != OK ? status : send_file(r, q);
 }
