@@ -161,8 +161,8 @@ static uint32_t derive_leases(const struct fp_cache_limits *l)
     if (n > FP_MAX_SLOTS)
         fp_log(
             FP_LOG_WARNING, 7,
-            "max_entries and max_negative ask for %zu leases, and a table has %u: entries beyond are asked about "
-            "by a message each time; lower them",
+            "max_entries and max_negative ask for %zu leases, and a table has %u: entries above that are asked "
+            "about by a message each time; lower them",
             n, FP_MAX_SLOTS);
     return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
 }

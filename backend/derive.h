@@ -20,16 +20,19 @@ struct fp_conf;
 /* False after logging that the limit on descriptors is too low for the daemon to be of use. */
 bool fp_derive_fits(const struct flashpached *d, const struct fp_conf *c);
 
+/* How many connections there may be: max_connections, or a share of the descriptors. */
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c);
 
 /* Logs if the limit on descriptors leaves less than max_descriptors. */
 void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *limits_r);
 
-/* How many slots the lease table has. */
+/* How many slots the lease table has, and the bytes of the rings. */
 struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_conf *c,
                                         const struct fp_cache_limits *limits);
 
+/* Up to which size files are kept by their content, 0: none, and how much room larger ones have. */
 struct fp_cache_content fp_derive_content(const struct flashpached *d, const struct fp_conf *c);
+/* The rules stay the configuration's. */
 struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c);
 
 /* The number of workers and the roots are those of the start. */

@@ -44,6 +44,7 @@ struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, 
 /* The same of a content that its response will read (fp_file_bucket_of_unread()). NULL: no memory. */
 struct fp_file *fp_file_create_unread(void);
 
+/* Adds a reference, which fp_file_release() drops. */
 void fp_file_retain(struct fp_file *file);
 /* Drops *file's reference and leaves NULL; the last one closes. */
 void fp_file_release(struct fp_file **file);

@@ -31,8 +31,8 @@ struct names {
     uint64_t view; /* the number of the lease table of its slot */
     uint32_t slot, generation;
     struct fp_meta meta;
-    uint64_t until_ms; /* 0: valid as long as the answer */
-    bool complete;     /* false: the directory has too many names */
+    uint64_t expires_ms; /* 0: valid as long as the answer */
+    bool complete;       /* false: the directory has too many names */
     size_t size;
     char *text; /* each with its '\0' */
 };
@@ -71,7 +71,7 @@ static bool is_of(const struct names *n, const struct fp_lease *dir, uint64_t no
 {
     return n->view == fp_lease_view_number(dir->view) && n->slot == dir->last->slot
            && n->generation == dir->last->generation && is_same_directory(&n->meta, &dir->last->self)
-           && (n->until_ms == 0 || now_ms < n->until_ms);
+           && (n->expires_ms == 0 || now_ms < n->expires_ms);
 }
 
 /* ---- reading ---- */
@@ -131,7 +131,7 @@ static bool read_directory(const char *path, const struct fp_meta *m, struct nam
         fp_close(&fd);
         return false;
     }
-    n->until_ms = is_in_user_space(fd) ? fp_now_ms() + FUSE_MS : 0;
+    n->expires_ms = is_in_user_space(fd) ? fp_now_ms() + FUSE_MS : 0;
     good = read_names(d, n) && is_directory_of(fd, m);
     closedir(d);
     return good;

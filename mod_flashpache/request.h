@@ -87,6 +87,7 @@ void fp_request_restore(request_rec *r);
 
 /* ---- for fresh.c ---- */
 
+/* A handler begins that may change files: from now on the family's requests ask afresh. */
 void fp_request_begin_handler(request_rec *r);
 /* The handler that began has done nothing: the state before it is restored. */
 void fp_request_undo_handler(request_rec *r);

@@ -59,6 +59,7 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s);
 /* check_config: OK if the directives fit together; logs an error otherwise. */
 int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
 
+/* The server's settings, which live as long as the configuration. */
 struct fp_settings *fp_settings_of(const server_rec *s);
 
 /* True if FlashpacheExclude names the path (normal form) or a directory above it. */

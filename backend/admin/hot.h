@@ -22,6 +22,7 @@ struct fp_hot;
 struct fp_hot *fp_hot_create(void);
 void fp_hot_destroy(struct fp_hot **h);
 
+/* Counts a question about the path, which is copied.  Only a random eighth of all calls counts. */
 void fp_hot_asked(struct fp_hot *h, const char *path, size_t len, uint64_t now_ms);
 
 /*

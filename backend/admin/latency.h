@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long workers' walks take, a histogram for each mount point.  Bounded: walks on the
- * mounts beyond FP_LATENCY_MOUNTS are counted as one, "(others)".
+ * mounts above FP_LATENCY_MOUNTS are counted as one, "(others)".
  */
 #ifndef FP_LATENCY_H
 #define FP_LATENCY_H

@@ -27,6 +27,7 @@ struct fp_slow *fp_slow_create(uint32_t limit_ms);
 void fp_slow_destroy(struct fp_slow **s);
 void fp_slow_set(struct fp_slow *s, uint32_t limit_ms);
 
+/* Notes a lookup that has ended: logs it above the limit (FP0046), and keeps a copy of the longest ones. */
 void fp_slow_add(struct fp_slow *s, const struct fp_slow_lookup *l);
 
 /*

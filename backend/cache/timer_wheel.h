@@ -28,6 +28,7 @@ struct fp_timer_wheel {
     bool begun;            /* that bucket has been begun */
 };
 
+/* Begins without a timer.  now_ms: as for all times here, of the monotonic clock. */
 void fp_timer_wheel_init(struct fp_timer_wheel *w, uint64_t now_ms);
 
 /* Sets the timer to run out at that time, in place of an earlier setting. */

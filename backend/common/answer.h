@@ -111,6 +111,7 @@ void fp_get_meta(struct fp_reader *r, struct fp_meta *m);
 
 bool fp_time_equal(const struct fp_time *a, const struct fp_time *b);
 
+/* What answers have of a stat. */
 struct fp_meta fp_meta_from_stat(const struct stat *st);
 
 /* True for the same kind, size and times: an open file still has its content. */

@@ -71,6 +71,7 @@ uint32_t fp_lease_table_take(struct fp_lease_table *t);
 /* Gives the slot back and ends all leases on it.  FP_NO_SLOT is allowed, here and below. */
 void fp_lease_table_release(struct fp_lease_table *t, uint32_t slot);
 
+/* The generation that a lease on the slot has to have now; not for FP_NO_SLOT. */
 uint32_t fp_lease_table_generation(const struct fp_lease_table *t, uint32_t slot);
 /* Ends all leases on the slot, because its entry has changed. */
 void fp_lease_table_invalidate(struct fp_lease_table *t, uint32_t slot);

@@ -15,6 +15,7 @@ enum fp_log_level { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO, FP_LOG_DEBUG };
 /* Returns -1 for a name that is none of error, warning, info, debug. */
 int fp_log_level_parse(const char *name);
 
+/* The level's name in the configuration; a constant. */
 const char *fp_log_level_text(enum fp_log_level level);
 
 /* Sets the level until the log is opened again. */

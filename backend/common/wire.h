@@ -63,6 +63,7 @@ struct fp_frame {
     struct fp_reader body;
 };
 
+/* Begins a frame of at most cap bytes in the caller's memory.  What does not fit sets bad, and is left out. */
 void fp_writer_init(struct fp_writer *w, void *memory, size_t cap);
 void fp_put_u8(struct fp_writer *w, uint8_t v);
 void fp_put_u16(struct fp_writer *w, uint16_t v);
@@ -70,6 +71,7 @@ void fp_put_u32(struct fp_writer *w, uint32_t v);
 void fp_put_u64(struct fp_writer *w, uint64_t v);
 void fp_put_bytes(struct fp_writer *w, const void *p, size_t n);
 
+/* Begins to read n bytes of the caller's.  Reading behind them sets bad, and gives zeros. */
 void fp_reader_init(struct fp_reader *r, const void *p, size_t n);
 uint8_t fp_get_u8(struct fp_reader *r);
 uint16_t fp_get_u16(struct fp_reader *r);
@@ -205,6 +207,7 @@ bool fp_status_is_reason(fp_status st);
 /* The index of that name; -1: there is none. */
 int fp_names_find(const struct fp_names *names, const char *name, size_t len);
 
+/* True for the same names in the same order. */
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b);
 
 /* ERROR: text is for a log, at most FP_MAX_TEXT bytes are sent. */

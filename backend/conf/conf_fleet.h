@@ -28,6 +28,7 @@ struct fp_fleet_settings {
     long stream_max;
 };
 
+/* True if all settings are the same: the fleet need not connect anew. */
 bool fp_fleet_settings_equal(const struct fp_fleet_settings *a, const struct fp_fleet_settings *b);
 
 /* For conf.c: the section's row in the table of settings, and the checks of its keys. */

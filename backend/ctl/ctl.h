@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helpers of flashpachectl's commands.
+ * The part that flashpachectl's commands share.
  */
 #ifndef FP_CTL_H
 #define FP_CTL_H

@@ -44,6 +44,7 @@ struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop, const struct fp
 /* Ends the link; lost is not called. */
 void fp_fleet_link_destroy(struct fp_fleet_link **l);
 
+/* True while commands may be sent: connected, and past the greeting. */
 bool fp_fleet_link_is_ready(const struct fp_fleet_link *l);
 
 /* Sends a command if the link is ready; either an answer follows, or the connection is lost. */

@@ -15,6 +15,7 @@
  */
 bool fp_service_take_socket(int *sock_r);
 
+/* Each reports to the service manager; without one nothing happens. */
 void fp_service_say_ready(void);
 void fp_service_say_reloading(void);
 void fp_service_say_stopping(void);

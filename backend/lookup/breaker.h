@@ -55,9 +55,10 @@ bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, 
  * mount's own timeout counts, from the first of such walks between which nothing else was heard. */
 bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms, uint64_t now_ms);
 
-/* How long the mount had been silent when it last went out of service. */
+/* How long the mount had been silent when it last went out of service, in milliseconds. */
 uint64_t fp_breaker_silence(const struct fp_breaker *b, uint32_t mount);
 
+/* True if the mount is out of service. */
 bool fp_breaker_is_open(const struct fp_breaker *b, uint32_t mount);
 
 /* True if a walk should look now whether the mount is back; no other walk should before

@@ -26,7 +26,7 @@ void fp_detours_note(struct fp_detours *d, uint32_t mount, const char *path, siz
     memcpy(each->path, path, len);
     each->path[len] = '\0';
     each->mount = mount;
-    each->until_ms = now_ms + FP_DETOUR_MS;
+    each->expires_ms = now_ms + FP_DETOUR_MS;
     d->next = (d->next + 1) % FP_MAX_DETOURS;
 }
 
@@ -36,7 +36,7 @@ uint32_t fp_detours_find(const struct fp_detours *d, struct fp_mount_health *hea
     for (unsigned i = 0; i < FP_MAX_DETOURS; i++) {
         const struct fp_detour *each = &d->list[i];
 
-        if (each->mount != 0 && fp_path_is_below(path, len, each->path) && now_ms < each->until_ms
+        if (each->mount != 0 && fp_path_is_below(path, len, each->path) && now_ms < each->expires_ms
             && fp_mount_health_is_out(health, each->mount)) {
             *from_r = strlen(each->path);
             return each->mount;

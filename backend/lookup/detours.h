@@ -19,7 +19,7 @@ struct fp_mount_health;
 struct fp_detours {
     struct fp_detour {
         uint32_t mount; /* 0: free */
-        uint64_t until_ms;
+        uint64_t expires_ms;
         char *path;
     } list[FP_MAX_DETOURS];
     unsigned next; /* the one to be replaced */

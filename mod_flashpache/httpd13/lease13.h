@@ -41,6 +41,7 @@ struct fp_lease13 *fp_lease13_create(const void *owner, const char *path, size_t
  * which this machine's changes are all reported. */
 struct fp_lease13 *fp_lease13_find(const void *owner, const char *path, size_t len, bool fresh);
 
+/* Drops the reference and leaves NULL. */
 void fp_lease13_release(struct fp_lease13 **lease);
 
 /* Closes the files of all kept leases. */

@@ -45,8 +45,10 @@ void fp_counters_end_child(void);
 void fp_count(unsigned host, enum fp_count what);
 void fp_count_add(unsigned host, enum fp_count what, apr_uint64_t n);
 
+/* Reports what this child holds now. */
 void fp_counters_set_usage(const struct fp_usage *now);
 
+/* The host's count since httpd was started; 0 where nothing is counted. */
 apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what);
 
 /* The sum over all living children; returns their number. */
