@@ -418,13 +418,15 @@ def test_fleet_that_hears_nothing_is_unhealthy(lab, base, redis, docroot, flashp
 def test_flood(fleet, redis, stats, until, docroot):
     """Too many changes become one "everything" a second, and requests go on."""
     one = fleet[0]
-    obeyed = stats(one)["obeyed"]
+    before = counts(stats, fleet, "obeyed")
     script = (f"for i = 1, {FLOOD} do redis.call('XADD', KEYS[1], '*', 'fp1', "
               f"'{SENDER} tree {docroot}/shared/' .. i) end")
     redis.cli("EVAL", script, 1, STREAM)
-    while stats(one)["obeyed"] < obeyed + FLOOD:
+    while stats(one)["obeyed"] < before[0] + FLOOD:
         assert one.ask("/shared/one.txt")[0] == (docroot / "shared/one.txt").read_bytes()
-    until(one, "connected", 1)
+    for machine, obeyed in zip(fleet, before):
+        until(machine, "obeyed", obeyed + FLOOD)
+        until(machine, "connected", 1)
 
 
 def test_message_counts_once_its_entries_are_forgotten(fleet, redis, stats, docroot):
@@ -440,12 +442,19 @@ def test_message_counts_once_its_entries_are_forgotten(fleet, redis, stats, docr
         assert last.ask("/shared/one.txt")[1] == "miss"
 
 
-def test_path_that_is_no_stream(fleet, redis, until):
-    redis.cli("SET", STREAM, "text")
-    wait_for(lambda: "WRONGTYPE" in fleet[0].daemon.log_text(), "the error to be logged")
-    redis.cli("DEL", STREAM)
-    for machine in fleet:
-        until(machine, "connected", 1)
+def test_path_that_is_no_stream(lab, redis, docroot, flashpachectl):
+    """A daemon of its own: one that lost connections lately logs no more of them (five in ten seconds)."""
+    daemon = lab.daemon("no-stream-daemon", watch="ttl")
+    daemon.write_config(section(f"unix:{redis.socket}", [docroot / "shared"], name="text"))
+
+    def connects():
+        wait_for(lambda: fleet_stats(flashpachectl, daemon)["connected"] == 1, "the daemon to connect", 60)
+    with daemon:
+        connects()
+        redis.cli("SET", "flashpache:text", "text")
+        wait_for(lambda: "WRONGTYPE" in daemon.log_text(), "the error to be logged")
+        redis.cli("DEL", "flashpache:text")
+        connects()
 
 
 BAD = {"unasked": b"+OK\r\n" * 3, "string": b"$-1\r\n", "array": b"*2000000000\r\n", "nested": b"*7\r\n" * 9,
