@@ -85,8 +85,12 @@ void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uin
 /* Drops the contents of all files. */
 void fp_cache_forget_contents(struct fp_cache *c);
 
-/* Sets the list of names with that number, from 1 to FP_MAX_LISTS; once.  The list stays the caller's. */
+/* Sets the list of names with that number, from 1 to FP_MAX_LISTS, while no entry has access files of it.
+ * The list stays the caller's. */
 void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
+/* Forgets the access files of that list in at most so many entries, and ends the leases on them.  True:
+ * no entry has any now. */
+bool fp_cache_forget_names(struct fp_cache *c, unsigned number, size_t most);
 
 /*
  * Fills *a and returns true if the path is known at now_ms.  In each directory on the way

@@ -246,6 +246,16 @@ void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *re
 
 /* ---- forgetting ---- */
 
+bool fp_cache_forget_names(struct fp_cache *c, unsigned number, size_t most)
+{
+    struct fp_entry *e;
+
+    for (; most > 0 && (e = LIST_FIRST(&c->knowing[number - 1])) != NULL; most--)
+        fp_entry_drop_access(c, e);
+    fp_cache_verify(c);
+    return LIST_EMPTY(&c->knowing[number - 1]);
+}
+
 /* An entry with children stays, with nothing known of it.  The children are detached until it is known
  * again. */
 static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)

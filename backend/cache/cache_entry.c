@@ -340,7 +340,7 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
         fp_lease_table_release(c->lease_table, e->end_slot);
     }
     free(e->target);
-    free(e->access);
+    fp_entry_forget_access(e);
     free(e);
 }
 
@@ -489,6 +489,8 @@ enum fp_kind fp_entry_kind(const struct fp_entry *e)
 
 void fp_entry_forget_access(struct fp_entry *e)
 {
+    if (e->access != NULL)
+        LIST_REMOVE(e, knows);
     free(e->access);
     e->access = NULL;
     e->names = e->n_access = 0;

@@ -69,6 +69,7 @@ struct fp_entry {
     struct fp_meta *target;   /* only a link has one */
     struct fp_access *access; /* n_access of them, of list number names */
     unsigned names, n_access;
+    LIST_ENTRY(fp_entry) knows; /* while it has access files: in the cache's knowing[names - 1] */
     uint16_t len;
     char path[];
 };
@@ -128,7 +129,8 @@ struct fp_cache {
     struct fp_lease_table *lease_table;
     struct fp_timer_wheel wheel;
     struct fp_dependencies *dependencies;
-    const struct fp_names *lists[FP_MAX_LISTS]; /* number n is lists[n - 1] */
+    const struct fp_names *lists[FP_MAX_LISTS];  /* number n is lists[n - 1], */
+    LIST_HEAD(, fp_entry) knowing[FP_MAX_LISTS]; /* and these entries have its access files */
     struct fp_cache_counts counts;
     fp_cache_report_changed *report_changed; /* may be NULL */
     void *report_ctx;

@@ -82,7 +82,8 @@ static bool set_target(struct fp_entry *e, const struct fp_step *s)
     return e->target != NULL;
 }
 
-static void set_access(struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
+static void set_access(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
+                       const struct seen *seen)
 {
     unsigned n = seen->answer->n_names;
 
@@ -95,6 +96,7 @@ static void set_access(struct fp_entry *e, const struct fp_step *s, const struct
     memcpy(e->access, s->access, n * sizeof(e->access[0]));
     e->names = seen->names;
     e->n_access = n;
+    LIST_INSERT_HEAD(&c->knowing[e->names - 1], e, knows);
 }
 
 /*
@@ -464,7 +466,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->links = links_of(seen, s);
     e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode)) || (e->parent != NULL && e->parent->linked)
                 || has_traversed(seen, step);
-    set_access(e, s, seen);
+    set_access(c, e, s, seen);
     set_validity(c, e, step, seen);
     e->quiet = seen->meta != NULL && seen->meta->result->step_watches[step].quiet;
     set_dependencies(c, e, step, seen, is.same_inode);

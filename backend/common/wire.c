@@ -420,6 +420,16 @@ bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)
     return true;
 }
 
+void fp_names_copy(struct fp_names *to, char text[FP_NAMES_TEXT], const struct fp_names *names)
+{
+    to->n = names->n;
+    for (unsigned i = 0; i < names->n; i++) {
+        to->list[i].len = names->list[i].len;
+        to->list[i].name = memcpy(text, names->list[i].name, names->list[i].len);
+        text += names->list[i].len;
+    }
+}
+
 fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st, const char *text)
 {
     size_t n = strnlen(text, FP_MAX_TEXT);

@@ -210,6 +210,10 @@ int fp_names_find(const struct fp_names *names, const char *name, size_t len);
 /* True for the same names in the same order. */
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b);
 
+#define FP_NAMES_TEXT (FP_MAX_NAMES * FP_MAX_NAME) /* bytes: room for the names of any list */
+/* Copies the list and its names; *to then points into text. */
+void fp_names_copy(struct fp_names *to, char text[FP_NAMES_TEXT], const struct fp_names *names);
+
 /* ERROR: text is for a log, at most FP_MAX_TEXT bytes are sent. */
 fp_status fp_error_encode(struct fp_writer *w, uint64_t id, fp_status st, const char *text);
 fp_status fp_error_decode(struct fp_reader *r, fp_status *st_r);

@@ -246,7 +246,7 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
         return;
     }
     relieve(d);
-    names_id = fp_names_registry_add(&d->names, &l->names);
+    names_id = fp_names_registry_add(&d->names, &l->names, fp_now_ms());
     fp_coherence_catch_up(d->coherence);
     fp_observe_hit(d->observer, l->path, l->path_len);
     if (is_known(d, l, names_id)) {
@@ -263,7 +263,7 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
 
 void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
 {
-    const unsigned names_id = fp_names_registry_add(&d->names, &l->names);
+    const unsigned names_id = fp_names_registry_add(&d->names, &l->names, fp_now_ms());
     fp_status st;
     size_t from;
 

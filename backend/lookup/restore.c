@@ -20,7 +20,7 @@
 #define TURN_PATHS   32  /* looked at in a turn: some 16,000 a second, which no disk bears */
 #define TURN_WALKS   32  /* begun in a turn, about: a path's directories have walks of their own */
 #define MOST_WALKS   256 /* under way, questions' own included; their directories' walks among them */
-#define MOST_LISTS   8   /* of names: the registry keeps each for good, and has room for twice as many */
+#define MOST_LISTS   8   /* of names: the registry has room for twice as many */
 
 struct fp_restore {
     struct fp_restore_deps deps;
@@ -38,7 +38,9 @@ static unsigned names_id_of(const struct fp_restore *r, const struct fp_names *n
 {
     const unsigned known = fp_names_registry_find(r->deps.names, names);
 
-    return known != 0 || r->deps.names->n >= MOST_LISTS ? known : fp_names_registry_add(r->deps.names, names);
+    if (known != 0 || r->deps.names->n >= MOST_LISTS)
+        return known;
+    return fp_names_registry_add(r->deps.names, names, fp_now_ms());
 }
 
 static bool is_known(const struct fp_restore *r, const struct fp_lookup *l, unsigned names_id)

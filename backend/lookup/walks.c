@@ -47,7 +47,7 @@ struct fp_walk {
     fp_status parent_status;  /* while it is ready to go on */
     LIST_ENTRY(fp_walk) link; /* while it is detached */
     bool detached;
-    struct fp_task task;       /* its lookup points into key and the registry of names */
+    struct fp_task task;       /* its lookup points into key, and into the registry of names: held there */
     struct fp_cache_base base; /* fd: a copy of our own, -1: begins at "/" */
     bool from_root;            /* it was submitted to begin at "/", whatever is known */
     uint32_t mount;            /* where it is expected to end */
@@ -145,6 +145,7 @@ FP_HASH_DIAGNOSTICS_ON
 static void discard(struct fp_walk *w)
 {
     LIST_REMOVE(w, link);
+    fp_names_registry_release(w->walks->deps.names, w->names_id);
     fp_close_file(&w->base.fd, w->base.mount);
     free(w);
 }
@@ -407,6 +408,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
         free(w);
         return NULL;
     }
+    fp_names_registry_hold(ws->deps.names, names_id, fp_now_ms());
     ws->counts.inflight++;
     w->number = ++ws->counts.begun;
     return w;

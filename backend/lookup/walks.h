@@ -38,7 +38,7 @@ struct fp_walks_deps {
     struct fp_worker_pool *workers;
     struct fp_coherence *coherence;
     struct fp_mount_health *health;
-    const struct fp_names_registry *names;
+    struct fp_names_registry *names;
     struct fp_publisher *publisher;
     struct fp_questions *questions;
 };

@@ -63,7 +63,7 @@ static bool append_names(struct fp_warm_text *t, const struct fp_names *names)
 
     for (unsigned i = 0; ok && i < names->n; i++)
         ok = append(t, "/", 1) && append(t, names->list[i].name, names->list[i].len);
-    t->names = *names;
+    fp_names_copy(&t->names, t->names_text, names);
     return ok && append(t, "\n", 1);
 }
 

@@ -28,10 +28,11 @@
 struct fp_warm_text {
     char *text; /* free() it */
     size_t len, capacity, paths;
-    struct fp_names names; /* of the last line of names; the caller's */
+    struct fp_names names; /* of the last line of names; point into names_text */
+    char names_text[FP_NAMES_TEXT];
 };
 
-/* Adds a path; names outlive the text.  False: the list is full, or there is no memory. */
+/* Adds a path.  False: the list is full, or there is no memory. */
 bool fp_warm_add(struct fp_warm_text *t, const struct fp_names *names, const char *path, size_t len);
 /* Adds the last line.  False as above. */
 bool fp_warm_end(struct fp_warm_text *t);

@@ -180,6 +180,27 @@ START_TEST(a_link_leads_elsewhere)
 }
 END_TEST
 
+/* Another list gets its number: no answer and no lease of the former one goes on. */
+START_TEST(a_list_of_names_that_goes)
+{
+    struct kit_lease l;
+
+    walked_with_names("/a/f", "ddf");
+    ck_assert(known_with_names("/a/f"));
+    l = take_lease("/a/f");
+    ck_assert(!fp_cache_forget_names(cache, NAMES, 1));
+    ck_assert(fp_cache_forget_names(cache, NAMES, 1));
+    ck_assert(!holds(&l));
+    ck_assert(!known_with_names("/a/f"));
+    ck_assert(known("/a/f"));
+    walked_with_names("/a/f", "ddf");
+    ck_assert(known_with_names("/a/f"));
+    walked("/a/f", "ddf");
+    fp_cache_clear(cache);
+    ck_assert(fp_cache_forget_names(cache, NAMES, 1));
+}
+END_TEST
+
 START_TEST(what_goes_ends_its_leases)
 {
     struct kit_lease f, g, dir;
@@ -425,6 +446,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, what_was_absent_is_there);
     tcase_add_test(t, a_link_leads_elsewhere);
     tcase_add_loop_test(t, what_goes_ends_its_leases, 0, 4);
+    tcase_add_test(t, a_list_of_names_that_goes);
     tcase_add_test(t, leases_go_on_when_a_file_is_closed);
     tcase_add_test(t, slots_are_given_back);
     tcase_add_test(t, no_slot_left);

@@ -5,6 +5,7 @@
 #include "config.h"
 #include "lookup/dispatch.h"
 
+#include "cache/names_registry.h"
 #include "cache/timer_wheel.h"
 #include "dispatch_kit.h"
 
@@ -320,6 +321,71 @@ START_TEST(access_file_of_a_directory_under_way)
 }
 END_TEST
 
+/* ---- lists of names ---- */
+
+static unsigned names_known; /* access files in the last answer */
+
+static void see_names(struct fp_connection *conn, const struct fp_answer *a)
+{
+    (void)conn;
+    names_known = a->n_names;
+}
+
+/* Asks about "/" and the access file of that name; true if the answer says whether it is there. */
+static bool knows(const char *name)
+{
+    const struct fp_names names = { 1, { { name, strlen(name) } } };
+
+    on_answer = see_names;
+    question(&early, "/", &names);
+    if (!early.answered)
+        finish("/", "d");
+    ck_assert(early.answered);
+    return names_known == 1;
+}
+
+static void invent_lists(unsigned n)
+{
+    char name[] = "a";
+
+    for (unsigned i = 0; i < n; i++, name[0]++)
+        knows(name);
+}
+
+/* A process that asks with invented lists takes the place of no list in use, and holds none for good. */
+START_TEST(a_list_of_names_that_nobody_uses_gives_its_place)
+{
+    ck_assert(knows(".htaccess"));
+    invent_lists(FP_MAX_LISTS - 1);
+    ck_assert(!knows(".acl"));
+    let_pass(FP_LIST_IDLE_MS - 1);
+    ck_assert(knows(".htaccess"));
+    ck_assert(!knows(".acl"));
+    let_pass(1);
+    ck_assert(knows(".acl"));
+    ck_assert(knows(".htaccess"));
+    invent_lists(FP_MAX_LISTS - 2);
+    ck_assert(knows(".acl"));
+    ck_assert(knows(".htaccess"));
+}
+END_TEST
+
+/* The walk's names are its list's until it ends, however long it hangs. */
+START_TEST(a_list_of_a_walk_under_way_keeps_its_place)
+{
+    const struct fp_names names = { 1, { { ".htaccess", 9 } } };
+
+    question(&late, "/m/f", &names);
+    ck_assert_uint_eq(n_jobs, 1);
+    let_pass(FP_LIST_IDLE_MS);
+    invent_lists(FP_MAX_LISTS);
+    ck_assert(fp_names_equal(&jobs[0].task->lookup.names, &names));
+    let_pass(FP_LIST_IDLE_MS);
+    invent_lists(FP_MAX_LISTS + 1);
+    ck_assert(fp_names_equal(&jobs[0].task->lookup.names, &names));
+}
+END_TEST
+
 START_TEST(client_leaves)
 {
     ask(&early, "/");
@@ -622,6 +688,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, absence_above_found_by_a_walk_to_its_neighbour);
     tcase_add_test(t, presence_above_is_kept);
     tcase_add_test(t, access_file_of_a_directory_under_way);
+    tcase_add_test(t, a_list_of_names_that_nobody_uses_gives_its_place);
+    tcase_add_test(t, a_list_of_a_walk_under_way_keeps_its_place);
     tcase_add_test(t, client_leaves);
     tcase_add_test(t, end_while_walks_are_under_way);
     tcase_add_test(t, forgotten_twice);

@@ -80,6 +80,21 @@ START_TEST(a_list_is_read_as_it_was_written)
 }
 END_TEST
 
+/* The memory of a list of names that has gone is another list's. */
+START_TEST(a_list_of_names_is_a_copy)
+{
+    char name[] = ".one";
+    const struct fp_names names = { 1, { { name, 4 } } };
+    const char *text = "flashpached paths 1\nnames/.one\n/a\nnames/.two\n/b\n";
+
+    ck_assert(add(&names, "/a"));
+    memcpy(name, ".two", 4);
+    ck_assert(add(&names, "/b"));
+    ck_assert_uint_eq(t.len, strlen(text));
+    ck_assert_mem_eq(t.text, text, t.len);
+}
+END_TEST
+
 START_TEST(what_has_a_line_end_is_left_out)
 {
     const struct fp_names names = two("a", "b\nc");
@@ -165,6 +180,7 @@ int main(void)
     TCase *c = unit_add_case(s, "warm_list", setup, teardown, 30);
 
     tcase_add_test(c, a_list_is_read_as_it_was_written);
+    tcase_add_test(c, a_list_of_names_is_a_copy);
     tcase_add_test(c, what_has_a_line_end_is_left_out);
     tcase_add_loop_test(c, a_list_has_an_end, 0, 2);
     tcase_add_test(c, garbage_is_refused);

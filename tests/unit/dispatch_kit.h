@@ -382,6 +382,10 @@ static inline void finish(const char *path, const char *what)
     fp_walk_result_init(&result);
     kit_answer(&a, path, what);
     a.source = FP_SOURCE_WORKER;
+    /* It has found none of the access files. */
+    a.n_names = job.task->lookup.names.n;
+    for (unsigned i = 0; i < a.n_steps * a.n_names; i++)
+        a.steps[i / a.n_names].access[i % a.n_names].status = FP_ABSENT;
     /* From a base: the base's own steps are not in the result. */
     while (skip < a.n_steps && a.steps[skip].end <= job.task->base_len)
         skip++;
