@@ -134,12 +134,16 @@ static bool parse_names(const char *text, size_t len, struct fp_names *names)
     return true;
 }
 
-/* Returns NULL if the line is good.  *paths_r is counted up. */
-static const char *check_line(const char *line, size_t len, size_t *paths_r)
+/* Returns NULL if the line is good.  *paths_r is counted up; *named: the line before was one of names. */
+static const char *check_line(const char *line, size_t len, size_t *paths_r, bool *named)
 {
+    const bool was_named = *named;
     struct fp_names names;
 
-    if (is_names(line, len))
+    *named = is_names(line, len);
+    if (*named && was_named)
+        return "there is no path between two lines of names";
+    if (*named)
         return parse_names(line + strlen(NAMES), len - strlen(NAMES), &names) ? NULL
                                                                               : "a name is none of a file";
     if (!fp_path_is_normal(line, len) || fp_path_depth(line, len) > FP_MAX_STEPS)
@@ -153,6 +157,7 @@ const char *fp_warm_check(struct fp_warm_reader *r)
     const char *line, *wrong = NULL;
     char last[END_BYTES];
     size_t len, paths = 0;
+    bool named = false;
 
     line = next_line(&c, &len);
     if (line == NULL || len + 1 != strlen(HEAD) || memcmp(line, HEAD, len) != 0)
@@ -168,7 +173,7 @@ const char *fp_warm_check(struct fp_warm_reader *r)
                 wrong = "it has not as many paths as it says";
             break;
         } else {
-            wrong = check_line(line, len, &paths);
+            wrong = check_line(line, len, &paths, &named);
         }
     }
     r->line = c.line;
@@ -182,8 +187,11 @@ bool fp_warm_next(struct fp_warm_reader *r, struct fp_lookup *l_r)
 
     if (r->at == 0)
         next_line(r, &len);
-    while ((line = next_line(r, &len)) != NULL && is_names(line, len))
+    line = next_line(r, &len);
+    if (line != NULL && is_names(line, len)) {
         parse_names(line + strlen(NAMES), len - strlen(NAMES), &r->names);
+        line = next_line(r, &len);
+    }
     if (line == NULL || line[0] != '/')
         return false;
     *l_r = (struct fp_lookup){ .path = line, .path_len = len, .names = r->names };

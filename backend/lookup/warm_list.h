@@ -8,8 +8,9 @@
  *   end 1
  *
  * A line of names holds for the paths below it until the next one ("names" alone: none).  Before
- * the first such line there are none.  A path is in normal form; one with a line end in it is left out.
- * The last line says how many paths there are: a file without it is not whole.
+ * the first such line there are none.  Between two of them is a path, so that one path takes two lines at
+ * most to read.  A path is in normal form; one with a line end in it is left out.  The last line says
+ * how many paths there are: a file without it is not whole.
  *
  * The list keeps paths alone, no answers: these would not be true any more.
  */

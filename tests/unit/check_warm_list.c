@@ -159,6 +159,8 @@ START_TEST(garbage_is_refused)
     assert_wrong("flashpached paths 1\nnames//\n/a\nend 1\n", name, 2);
     assert_wrong("flashpached paths 1\nnames/..\n/a\nend 1\n", name, 2);
     assert_wrong("flashpached paths 1\nnames/a/a\n/a\nend 1\n", name, 2);
+    assert_wrong("flashpached paths 1\nnames/a\nnames/b\n/a\nend 1\n",
+                 "there is no path between two lines of names", 3);
     assert_wrong("flashpached paths 1\nnames/a/b/c/d/e\n/a\nend 1\n", name, 2);
 }
 END_TEST
