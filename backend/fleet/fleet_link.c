@@ -24,7 +24,7 @@
 #define ANSWER_SECONDS 15. /* longer than any command of the daemon blocks */
 #define FIRST_PAUSE    0.1 /* seconds before the second attempt, doubled for each */
 #define LONGEST_PAUSE  30.
-#define MAX_PASSWORD   512
+#define PASSWORD_HANGS "the file system of password_file does not answer"
 #define MAX_WORDS      10
 #define MAX_WHY        200
 #define READ_SIZE      16384 /* bytes at a time */
@@ -41,7 +41,8 @@ struct fp_fleet_link {
     redisContext *redis; /* NULL between attempts */
     struct fp_fleet_trim trim;
     ev_io readable, writable;
-    ev_timer deadline; /* of the oldest command without an answer */
+    ev_io password; /* the pipe that is to bring it; -1: none */
+    ev_timer deadline; /* of the password, and of the oldest command without an answer */
     ev_timer retry;    /* until the next attempt */
     double pause;
     unsigned greetings; /* commands of the greeting without an answer */
@@ -53,11 +54,18 @@ struct fp_fleet_link {
 
 /* ---- the end of a connection ---- */
 
+static void close_password(struct fp_fleet_link *l)
+{
+    ev_io_stop(l->loop, &l->password);
+    fp_close(&l->password.fd);
+}
+
 static void disconnect(struct fp_fleet_link *l)
 {
     ev_io_stop(l->loop, &l->readable);
     ev_io_stop(l->loop, &l->writable);
     ev_timer_stop(l->loop, &l->deadline);
+    close_password(l);
     if (l->redis != NULL)
         redisFree(l->redis);
     l->redis = NULL;
@@ -93,10 +101,12 @@ static void lose(struct fp_fleet_link *l, const char *why)
 
 static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
 {
+    struct fp_fleet_link *l = timer->data;
+
     fp_turn_work(FP_WORK_FLEET);
     (void)loop;
     (void)events;
-    lose(timer->data, "it does not answer");
+    lose(l, l->password.fd != -1 ? PASSWORD_HANGS : "it does not answer");
 }
 
 /* ---- asking ---- */
@@ -124,40 +134,18 @@ void fp_fleet_link_ask(struct fp_fleet_link *l, const struct fp_fleet_word *word
         ask(l, words, n);
 }
 
-/* Reads the first line of the file, at each attempt, so that a new password needs no reload. */
-static bool read_password(const struct fp_fleet_link *l, char *buf, size_t size, size_t *len_r)
+static void authenticate(struct fp_fleet_link *l, const char *password, size_t len)
 {
-    int fd = fp_monitor_ask(l->monitor, FP_MONITOR_PASSWORD);
-    ssize_t n = fd != -1 ? read(fd, buf, size - 1) : -1;
+    const char *user = l->settings->user;
+    const bool named = user[0] != '\0';
+    struct fp_fleet_word words[3] = { { "AUTH", 4 }, { user, strlen(user) } };
 
-    fp_close(&fd);
-    if (n <= 0)
-        return false;
-    buf[n] = '\0';
-    *len_r = strcspn(buf, "\r\n");
-    return *len_r > 0;
-}
-
-static bool authenticate(struct fp_fleet_link *l)
-{
-    const struct fp_fleet_settings *s = l->settings;
-    const bool named = s->user[0] != '\0';
-    char password[MAX_PASSWORD];
-    struct fp_fleet_word words[3] = { { "AUTH", 4 }, { s->user, strlen(s->user) } };
-    size_t len;
-
-    if (s->password_file[0] == '\0')
-        return true;
-    if (!read_password(l, password, sizeof(password), &len))
-        return false;
     words[named ? 2 : 1] = (struct fp_fleet_word){ password, len };
     ask(l, words, named ? 3 : 2);
-    explicit_bzero(password, sizeof(password));
-    return true;
 }
 
-/* Sends AUTH and SELECT where they are needed; else a PING, so that ready means that Redis has
- * answered. */
+/* After AUTH, if there is a password: sends SELECT where it is needed.  Without both a PING, so that ready
+ * means that Redis has answered. */
 static void greet(struct fp_fleet_link *l)
 {
     const struct fp_fleet_word ping = { "PING", 4 };
@@ -165,15 +153,50 @@ static void greet(struct fp_fleet_link *l)
     int n = snprintf(db, sizeof(db), "%u", l->settings->db);
     const struct fp_fleet_word select[] = { { "SELECT", 6 }, { db, (size_t)n } };
 
-    if (!authenticate(l)) {
-        lose(l, "cannot read a password from password_file as the daemon's user");
-        return;
-    }
     if (l->settings->db != 0)
         ask(l, select, 2);
     if (l->asked == 0)
         ask(l, &ping, 1);
     l->greetings = (unsigned)l->asked;
+}
+
+/* The password is the first line. */
+static void on_password(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct fp_fleet_link *l = w->data;
+    char text[FP_MAX_PASSWORD];
+    const ssize_t n = read(w->fd, text, sizeof(text) - 1);
+    size_t len;
+
+    fp_turn_work(FP_WORK_FLEET);
+    (void)events;
+    if (n == -1 && (errno == EAGAIN || errno == EINTR))
+        return;
+    close_password(l);
+    ev_timer_stop(loop, &l->deadline);
+    text[n > 0 ? n : 0] = '\0';
+    len = strcspn(text, "\r\n");
+    if (len == 0) {
+        lose(l, "cannot read a password from password_file as the daemon's user");
+        return;
+    }
+    authenticate(l, text, len);
+    explicit_bzero(text, sizeof(text));
+    greet(l);
+}
+
+/* At each attempt, so that a new password needs no reload. */
+static void ask_password(struct fp_fleet_link *l)
+{
+    const int fd = fp_monitor_ask(l->monitor, FP_MONITOR_PASSWORD);
+
+    if (fd == -1) {
+        lose(l, errno == EBUSY ? PASSWORD_HANGS : strerror(errno));
+        return;
+    }
+    ev_io_set(&l->password, fd, EV_READ);
+    ev_io_start(l->loop, &l->password);
+    ev_timer_again(l->loop, &l->deadline);
 }
 
 /* ---- answers ---- */
@@ -310,7 +333,10 @@ static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
     ev_io_set(&l->readable, l->redis->fd, EV_READ);
     ev_io_set(&l->writable, l->redis->fd, EV_WRITE);
     ev_io_start(loop, &l->readable);
-    greet(l);
+    if (l->settings->password_file[0] != '\0')
+        ask_password(l);
+    else
+        greet(l);
 }
 
 struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop, const struct fp_fleet_settings *settings,
@@ -329,10 +355,12 @@ struct fp_fleet_link *fp_fleet_link_create(struct ev_loop *loop, const struct fp
     l->pause = FIRST_PAUSE;
     ev_init(&l->readable, on_readable);
     ev_init(&l->writable, on_writable);
+    ev_init(&l->password, on_password);
+    l->password.fd = -1;
     ev_init(&l->deadline, on_deadline);
     ev_timer_init(&l->retry, on_retry, 0., 0.);
     l->deadline.repeat = ANSWER_SECONDS;
-    l->readable.data = l->writable.data = l->deadline.data = l->retry.data = l;
+    l->readable.data = l->writable.data = l->password.data = l->deadline.data = l->retry.data = l;
     ev_timer_start(loop, &l->retry);
     return l;
 }

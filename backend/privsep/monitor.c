@@ -18,15 +18,32 @@
 #include "privsep/child.h"
 #include "privsep/spawner.h"
 
+#define READERS 2 /* processes that read the password: the fleet has two connections */
+
 /* The state of the monitor's process. */
 struct state {
     const struct fp_monitor_settings *settings;
     const struct fp_conf *conf; /* the current one */
     struct fp_conf *reread;     /* owns conf after a reload; NULL */
     pid_t spawner;              /* the last one, until it is killed; 0: none */
+    pid_t readers[READERS];     /* of the password, the oldest first; 0: none */
 };
 
 #define DONE (-2) /* the result of a task without a descriptor */
+
+static void reap(struct state *s)
+{
+    pid_t pid;
+
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        if (pid == s->spawner)
+            s->spawner = 0;
+        for (int i = 0; i < READERS; i++) {
+            if (pid == s->readers[i])
+                s->readers[i] = 0;
+        }
+    }
+}
 
 /* ---- the tasks: each returns a descriptor, DONE, or -1 with errno ---- */
 
@@ -54,12 +71,60 @@ static int open_log(struct state *s)
     return fp_log_open_file(s->conf->log);
 }
 
-static int open_password(struct state *s)
+/* In a process of its own: writes the beginning of the file into the pipe, or nothing: it cannot be read. */
+static void send_password(const struct state *s, int pipe)
 {
-    if (s->conf->fleet != NULL)
-        return fp_open_now(s->conf->fleet->password_file);
-    errno = ENOENT;
+    char text[FP_MAX_PASSWORD];
+    ssize_t n;
+    int fd;
+
+    fp_child_begin("fp-password", pipe, -1, s->settings->job->lent_log);
+    fd = fp_open_now(s->conf->fleet->password_file);
+    n = fd != -1 ? read(fd, text, sizeof(text)) : 0;
+    if (n > 0)
+        n = write(pipe, text, (size_t)n);
+    _exit(n > 0 ? 0 : 1);
+}
+
+/* The place of one more reader; -1: all of them hang.  Then the oldest is killed, and its place is free for
+ * a later attempt, unless it hangs in the kernel. */
+static int find_reader(struct state *s)
+{
+    int n = 0;
+
+    reap(s);
+    for (int i = 0; i < READERS; i++) {
+        const pid_t reader = s->readers[i];
+
+        s->readers[i] = 0;
+        if (reader != 0)
+            s->readers[n++] = reader;
+    }
+    if (n < READERS)
+        return n;
+    kill(s->readers[0], SIGKILL);
     return -1;
+}
+
+/* The file system may not answer, and the daemon waits for us: so another process waits for the file. */
+static int read_password(struct state *s)
+{
+    const int at = find_reader(s);
+    int ends[2];
+    pid_t pid;
+
+    errno = s->conf->fleet == NULL ? ENOENT : EBUSY;
+    if (s->conf->fleet == NULL || at == -1 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) == -1)
+        return -1;
+    pid = fork();
+    if (pid == 0)
+        send_password(s, ends[1]);
+    fp_close(&ends[1]);
+    if (pid == -1)
+        fp_close(&ends[0]);
+    else
+        s->readers[at] = pid;
+    return ends[0];
 }
 
 static int connect_redis(struct state *s)
@@ -79,8 +144,7 @@ static void end_spawner(struct state *s)
     for (int i = 0; i < 100 && s->spawner > 0 && waitpid(s->spawner, NULL, WNOHANG) == 0; i++)
         usleep(1000);
     s->spawner = 0;
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue;
+    reap(s);
 }
 
 static int start_spawner(struct state *s)
@@ -112,7 +176,7 @@ static int end_socket(struct state *s)
 
 static int (*const tasks[])(struct state *s) = {
     [FP_MONITOR_CONFIGURATION] = reread,   [FP_MONITOR_LOG] = open_log,
-    [FP_MONITOR_PASSWORD] = open_password, [FP_MONITOR_REDIS] = connect_redis,
+    [FP_MONITOR_PASSWORD] = read_password, [FP_MONITOR_REDIS] = connect_redis,
     [FP_MONITOR_SPAWNER] = start_spawner,  [FP_MONITOR_LOCK] = open_lock,
     [FP_MONITOR_SOCKET] = listen_again,    [FP_MONITOR_END_SOCKET] = end_socket,
 };
@@ -154,7 +218,7 @@ static fp_status do_one(struct state *s, int sock)
 int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *settings)
 {
     const pid_t pid = fp_child_fork(&m->sock);
-    struct state s = { settings, settings->conf, NULL, 0 };
+    struct state s = { settings, settings->conf, NULL, 0, { 0 } };
 
     if (pid != 0)
         return pid == -1 ? -1 : 0;
@@ -162,6 +226,10 @@ int fp_monitor_start(struct fp_monitor *m, const struct fp_monitor_settings *set
     while (do_one(&s, m->sock) == FP_OK)
         ;
     end_spawner(&s);
+    for (int i = 0; i < READERS; i++) {
+        if (s.readers[i] > 0)
+            kill(s.readers[i], SIGKILL);
+    }
     _exit(0);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that makes system calls for the daemon which the daemon's own filter (sandbox.h)
- * refuses.  It opens and removes the files that the configuration names, connects to the fleet's
- * Redis and forks spawners.  It runs as the daemon's user, has no filter, and reads nothing but
- * the daemon's task and the configuration.
+ * refuses.  It opens and removes the files that the configuration names, has the fleet's password read,
+ * connects to the fleet's Redis and forks spawners.  It runs as the daemon's user, has no filter, and reads
+ * nothing but the daemon's task and the configuration.
  *
  * A task has a number and no path: a compromised daemon gets nothing from the monitor that the
  * configuration does not name.
@@ -21,13 +21,15 @@ struct fp_worker_job;
 enum fp_monitor_task {
     FP_MONITOR_CONFIGURATION, /* checks the file, adopts it, and opens it */
     FP_MONITOR_LOG,           /* opens it for appending */
-    FP_MONITOR_PASSWORD,      /* opens the fleet's password_file */
+    FP_MONITOR_PASSWORD,      /* has the fleet's password_file read; returns a pipe for its text */
     FP_MONITOR_REDIS,         /* makes a non-blocking socket, perhaps still connecting */
     FP_MONITOR_SPAWNER,       /* starts one; returns the daemon's end of its socket */
     FP_MONITOR_LOCK,          /* makes the lock beside the daemon's socket again */
     FP_MONITOR_SOCKET,        /* makes the listening socket again */
     FP_MONITOR_END_SOCKET     /* removes the daemon's socket */
 };
+
+#define FP_MAX_PASSWORD 512 /* bytes of password_file that are read */
 
 struct fp_monitor_settings {
     const char *file; /* of the configuration */

@@ -6,7 +6,10 @@ import subprocess
 
 import pytest
 
+import slowfs
 import tree
+from conftest import built
+from dead_mounts_kit import Breakable
 from fetch import get
 from fleet_kit import SENDER, BadRedis, Redis, fleet_stats, section, why_not
 from httpd import free_port
@@ -493,6 +496,30 @@ def test_password(lab, base, docroot, flashpachectl):
         wait_for(lambda: fleet_stats(flashpachectl, daemon)["connected"] == 1, "the right password to do", 60)
         assert "wrong" not in daemon.log_text() and "right\n" not in daemon.log_text()
     server.stop()
+
+
+def test_password_on_a_file_system_that_hangs(lab, base, docroot, flashpachectl):
+    """The daemon goes on answering, and has the connection once the file can be read."""
+    slowfs.needed()
+    server = Redis(base, "hung", "--requirepass", "right").start()
+    source, here = base / "hung-source", base / "hung-secret"
+    tree.put(source / "secret", "right\n")
+    (source / "secret").chmod(0o644)
+    mount = Breakable(built("tests/lab/slowfs/slowfs"), source, here)
+    mount.mount()
+    try:
+        mount.behave("hang")
+        daemon = lab.daemon("hung-daemon", watch="ttl")
+        daemon.write_config(section(f"unix:{server.socket}", [docroot], password_file=here / "secret"))
+        with daemon:
+            for _ in range(3):
+                assert fleet_stats(flashpachectl, daemon)["connected"] == 0
+                assert flashpachectl("-s", daemon.socket, "lookup", docroot / "outside.txt").returncode == 0
+            mount.behave("normal")
+            wait_for(lambda: fleet_stats(flashpachectl, daemon)["connected"] == 1, "the password", 60)
+    finally:
+        mount.unmount()
+        server.stop()
 
 
 def test_least_rights_over_tcp(lab, base, docroot, flashpachectl):

@@ -63,6 +63,20 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
     (void)format;
 }
 
+/* Opening hangs while there is a file with the name of the file and ".hangs". */
+int __real_fp_open_now(const char *path);
+int __wrap_fp_open_now(const char *path);
+
+int __wrap_fp_open_now(const char *path)
+{
+    char hangs[PATH_MAX + 8];
+
+    snprintf(hangs, sizeof(hangs), "%s.hangs", path);
+    while (access(hangs, F_OK) == 0)
+        pause();
+    return __real_fp_open_now(path);
+}
+
 static int connect_fleet(const struct fp_fleet_settings *s)
 {
     ck_assert_ptr_eq(s, &fleet);
@@ -135,9 +149,25 @@ static void assert_reads(int fd, const char *text)
     close(fd);
 }
 
+/* The pipe brings that text. */
+static void assert_password(const char *text)
+{
+    const int fd = ask(FP_MONITOR_PASSWORD);
+    char room[64];
+
+    ck_assert_int_ne(fd, -1);
+    ck_assert_int_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    ck_assert(unit_wait_readable(fd, 3000));
+    ck_assert_int_eq(read(fd, room, sizeof(room)), (ssize_t)strlen(text));
+    ck_assert_mem_eq(room, text, strlen(text));
+    close(fd);
+}
+
 START_TEST(files_that_the_configuration_names)
 {
-    assert_reads(ask(FP_MONITOR_PASSWORD), "secret");
+    assert_password("secret");
+    ck_assert_int_eq(unlink(password), 0);
+    assert_password("");
     assert_reads(ask(FP_MONITOR_CONFIGURATION), "log=/nowhere/log");
 }
 END_TEST
@@ -183,7 +213,7 @@ START_TEST(mistakes_are_told_here)
     ck_assert_int_eq(rc, -1);
     ck_assert_int_eq(why, EINVAL);
     assert_reads(room, "a mistake\n");
-    assert_reads(ask(FP_MONITOR_PASSWORD), "secret");
+    assert_password("secret");
 }
 END_TEST
 
@@ -194,6 +224,44 @@ START_TEST(a_configuration_that_is_not_there)
     assert_fails(FP_MONITOR_CONFIGURATION, ENOENT);
     unit_write_file(file, "log=/nowhere/log");
     assert_reads(ask(FP_MONITOR_CONFIGURATION), "log=/nowhere/log");
+}
+END_TEST
+
+/* Neither the daemon nor the monitor waits for the password's file system. */
+START_TEST(a_password_that_cannot_be_read_in_time)
+{
+    char hangs[PATH_MAX + 8], c;
+    int fd;
+
+    snprintf(hangs, sizeof(hangs), "%s.hangs", password);
+    unit_write_file(hangs, "");
+    fd = ask(FP_MONITOR_PASSWORD);
+    ck_assert_int_ne(fd, -1);
+    ck_assert_int_eq(read(fd, &c, 1), -1);
+    ck_assert_int_eq(errno, EAGAIN);
+    assert_reads(ask(FP_MONITOR_CONFIGURATION), "log=/nowhere/log");
+    close(fd);
+}
+END_TEST
+
+/* Two processes read at a time, one for each connection; of two that hang, the older gives its place. */
+START_TEST(readers_that_hang)
+{
+    char hangs[PATH_MAX + 8], c;
+    int older, newer;
+
+    snprintf(hangs, sizeof(hangs), "%s.hangs", password);
+    unit_write_file(hangs, "");
+    older = ask(FP_MONITOR_PASSWORD);
+    newer = ask(FP_MONITOR_PASSWORD);
+    assert_fails(FP_MONITOR_PASSWORD, EBUSY);
+    ck_assert(unit_wait_readable(older, 3000));
+    ck_assert_int_eq(read(older, &c, 1), 0);
+    ck_assert_int_eq(read(newer, &c, 1), -1);
+    ck_assert_int_eq(unlink(hangs), 0);
+    assert_password("secret");
+    close(older);
+    close(newer);
 }
 END_TEST
 
@@ -274,7 +342,7 @@ START_TEST(out_of_descriptors)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     assert_fails(FP_MONITOR_PASSWORD, EMFILE);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &now), 0);
-    assert_reads(ask(FP_MONITOR_PASSWORD), "secret");
+    assert_password("secret");
 }
 END_TEST
 
@@ -287,6 +355,8 @@ int main(void)
     tcase_add_test(t, the_log_is_the_present_configurations);
     tcase_add_loop_test(t, mistakes_are_told_here, 0, 2);
     tcase_add_test(t, a_configuration_that_is_not_there);
+    tcase_add_test(t, a_password_that_cannot_be_read_in_time);
+    tcase_add_test(t, readers_that_hang);
     tcase_add_test(t, without_a_fleet);
     tcase_add_test(t, errors_are_told);
     tcase_add_test(t, a_spawner);
