@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/packet.h"
 #include "common/turn.h"
 #include "conf/conf_fleet.h"
@@ -44,7 +45,8 @@ struct fp_fleet_link {
     ev_io password; /* the pipe that is to bring it; -1: none */
     ev_timer deadline; /* of the password, and of the oldest command without an answer */
     ev_timer retry;    /* until the next attempt */
-    double pause;
+    double pause;         /* before the next attempt */
+    uint64_t ready_since; /* in ms */
     unsigned greetings; /* commands of the greeting without an answer */
     size_t asked;       /* all commands without an answer */
     size_t incomplete;  /* bytes kept since the last answer */
@@ -85,11 +87,20 @@ static double jittered(double pause)
     return pause * (0.5 + 0.5 * n / UINT16_MAX);
 }
 
+/* True if the connection was good for longer than the pause that would follow.  So a server that closes each
+ * connection at once, or gives wrong answers, is asked ever more rarely. */
+static bool has_held(const struct fp_fleet_link *l)
+{
+    return l->ready && (double)(fp_now_ms() - l->ready_since) > l->pause * 1e3;
+}
+
 static void lose(struct fp_fleet_link *l, const char *why)
 {
     const bool refused = l->refused;
     char text[MAX_WHY];
 
+    if (has_held(l))
+        l->pause = FIRST_PAUSE;
     /* why may lie in the connection that is freed now. */
     snprintf(text, sizeof(text), "%s", why);
     disconnect(l);
@@ -209,12 +220,11 @@ static bool take_answer(struct fp_fleet_link *l, const redisReply *reply)
         ev_timer_again(l->loop, &l->deadline);
     else
         ev_timer_stop(l->loop, &l->deadline);
-    if (l->greetings == 0) {
-        l->pause = FIRST_PAUSE;
+    if (l->greetings == 0)
         return l->ops->answer(l->ctx, reply);
-    }
     if (--l->greetings == 0) {
         l->ready = true;
+        l->ready_since = fp_now_ms();
         l->ops->ready(l->ctx);
     }
     return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection to Redis, made again after each end, after growing pauses.
+ * One connection to Redis, made again after each end, after pauses that grow until a connection holds.
  * Nothing here waits: hiredis encodes, decodes and makes the socket's calls when the
  * loop says so.  Answers are bounded (fleet_trim.h), and an answer without a command ends the
  * connection; hiredis' own asynchronous interface would end the process.
