@@ -104,7 +104,17 @@ void fp_listener_renew_tables(struct fp_listener *l)
         fp_connection_renew_tables(m->conn);
 }
 
-/* True if the peer has all the groups by which we open files. */
+static bool is_among(gid_t group, const gid_t *groups, size_t n)
+{
+    size_t at = 0;
+
+    while (at < n && groups[at] != group)
+        at++;
+    return at < n;
+}
+
+/* True if the peer has our groups and no others.  By a group of ours alone we would open more than it may.
+ * A file that it may read by one of its own we would call unreadable. */
 static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
 {
     gid_t theirs[MOST_GROUPS];
@@ -115,15 +125,20 @@ static bool has_our_groups(const struct fp_listener *l, int sock, pid_t peer)
         return errno == ENOPROTOOPT; /* before Linux 4.13 the kernel does not say */
     n = len / sizeof(theirs[0]);
     for (size_t i = 0; i < l->n_groups; i++) {
-        size_t at = 0;
-
-        while (at < n && theirs[at] != l->groups[i])
-            at++;
-        if (at == n && l->groups[i] != l->settings.gid) {
+        if (!is_among(l->groups[i], theirs, n) && l->groups[i] != l->settings.gid) {
             fp_log(FP_LOG_WARNING, 10,
                    "refusing process %d: this daemon is in group %u and it is "
                    "not; start the daemon with no groups but those of Apache's children",
                    (int)peer, (unsigned)l->groups[i]);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!is_among(theirs[i], l->groups, l->n_groups) && theirs[i] != l->settings.gid) {
+            fp_log(FP_LOG_WARNING, 10,
+                   "refusing process %d: it is in group %u and this daemon is "
+                   "not; start the daemon again, with the groups of Apache's children",
+                   (int)peer, (unsigned)theirs[i]);
             return false;
         }
     }

@@ -5,6 +5,7 @@ import grp
 import os
 import stat
 import random
+import shutil
 
 import pytest
 
@@ -33,6 +34,9 @@ def root(base):
     (root / "rootdir").chmod(0o700)
     tree.put(root / "groupshadow.txt", "for group shadow\n", mode=0o040)
     os.chown(root / "groupshadow.txt", 0, grp.getgrnam("shadow").gr_gid)
+    tree.put(root / "groupdir/file.txt", "in group shadow's directory\n")
+    (root / "groupdir").chmod(0o050)
+    os.chown(root / "groupdir", 0, grp.getgrnam("shadow").gr_gid)
     tree.put(root / "excluded/file.txt", "excluded\n")
     tree.put(root / "excluded-not/file.txt", "only its name begins so\n")
     tree.put(root / "inside/file.txt", "inside the roots\n")
@@ -142,8 +146,8 @@ def peers():
     uid, gid = user_ids()
     return [("another user", 12345, 12345, [], True), ("another user of the same group", 12345, gid, [gid], True),
             ("nobody", 65534, 65534, [], True), ("the same user in another group", uid, 12345, [gid], True),
-            ("the same user and group", uid, gid, [], False), ("with more groups", uid, gid, [gid, 12345], False),
-            ("root", 0, 0, [], False)]
+            ("the same user and group", uid, gid, [], False),
+            ("with more groups", uid, gid, [gid, 12345], True), ("root", 0, 0, [], False)]
 
 
 def test_who_may_ask(server, outcome):
@@ -208,6 +212,22 @@ def test_started_in_a_group_that_httpd_is_not_in(lab, root, outcome):
     assert f"this daemon is in group {shadow()}" in daemon.log_text()
     manager.close()
     outcome(GROUP, "a daemon in a group that httpd's children are not in", 9, note="it answers none of them")
+
+
+def test_httpd_in_a_group_that_the_daemon_is_not_in(lab, root, outcome):
+    """As after `usermod -aG shadow www-data`, when httpd was started again and the daemon was not. The daemon
+    would call unreadable what httpd may read."""
+    daemon = lab.daemon("fewer").start()
+    server = lab.flash("fewer-httpd", root, daemon.socket)
+    shutil.chown(server.dir, *user_ids())
+    server.around = ["setpriv", f"--reuid={user_ids()[0]}", f"--regid={user_ids()[1]}",
+                     f"--groups={user_ids()[1]},{shadow()}", "--"]
+    server.start()
+    for path in ("/groupshadow.txt", "/groupdir/file.txt", "/index.html"):
+        for _ in range(3):
+            assert note_of(server, path) == "fallback"
+    assert f"it is in group {shadow()} and this daemon is not" in daemon.log_text()
+    outcome(GROUP, "httpd's children in a group that the daemon is not in", 9, note="it answers none of them")
 
 
 def test_fifo_is_never_opened(server, root):
