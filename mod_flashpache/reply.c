@@ -36,7 +36,7 @@ int fp_reply_refuse(request_rec *r, fp_log_denied *log_denied)
     if (r->finfo.filetype == APR_SOCK)
         log_denied(r, ENXIO); /* that of open() */
     else
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO or a socket",
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "FP0106: Forbidden: %s is a FIFO",
                       r->filename);
     return HTTP_FORBIDDEN;
 }
