@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers for answers, which requests borrow.  One is large: FP_MAX_STEPS steps.  Few of them are used, and pages that
- * nobody touches cost nothing.  A piece of a request's pool of that size would be given to other pools afterwards, and
- * soon all of it is in use, in each child.
+ * Buffers for answers, which requests borrow.  One is large: FP_MAX_STEPS steps.  Few of them are used,
+ * and pages that nobody touches cost nothing.  A piece of a request's pool of that size would be given
+ * to other pools afterwards, and soon all of it is in use, in each child.
  */
 #ifndef FP_ANSWER_BUF_H
 #define FP_ANSWER_BUF_H

@@ -170,8 +170,8 @@ bool fp_file_bucket_reads(const apr_bucket *e)
     return e->type == &bucket_type_file;
 }
 
-apr_bucket *fp_file_bucket_of_unread(const struct fp_contents_view *contents, apr_uint64_t at, apr_off_t length,
-                                     apr_bucket_alloc_t *list)
+apr_bucket *fp_file_bucket_of_unread(const struct fp_contents_view *contents, apr_uint64_t at,
+                                     apr_off_t length, apr_bucket_alloc_t *list)
 {
     char *buf = apr_bucket_alloc((apr_size_t)length, list);
 

@@ -40,8 +40,8 @@ apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bo
                                       apr_bucket_alloc_t *list);
 
 /* A bucket with the content at that position (contents.h), of length bytes. NULL: it is gone. */
-apr_bucket *fp_file_bucket_of_unread(const struct fp_contents_view *contents, apr_uint64_t at, apr_off_t length,
-                                     apr_bucket_alloc_t *list);
+apr_bucket *fp_file_bucket_of_unread(const struct fp_contents_view *contents, apr_uint64_t at,
+                                     apr_off_t length, apr_bucket_alloc_t *list);
 
 /*
  * From now on a read of the bucket, which is one of those above and stands in a brigade, gives piece bytes

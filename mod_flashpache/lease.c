@@ -18,7 +18,7 @@
 #include "file.h"
 
 #define SWEEP_MS          1000u
-#define SWEEP_PARTS       8u /* each sweep looks at one in so many, and so a round takes eight seconds at most */
+#define SWEEP_PARTS       8u /* each sweep looks at one in so many: a round takes eight seconds at most */
 #define SWEEP_LEAST       2u
 #define DESCRIPTORS_SHARE 4 /* leases may have one in so many descriptors of the process */
 #define OWN_PART          2 /* and responses half as many beside these */
@@ -39,15 +39,15 @@ struct fp_dir_chain {
 };
 
 /*
- * A child without threads keeps only open files, and what it is asked for all the time. All children have the rest in
- * shared memory. Copies of it in a thousand children would push the files themselves out of memory. Nor would they
- * lie in a processor's caches: to read the shared ones costs less.
+ * A child without threads keeps only open files, and what it is asked for all the time. All children
+ * have the rest in shared memory. Copies of it in a thousand children would push the files themselves
+ * out of memory. Nor would they lie in a processor's caches: to read the shared ones costs less.
  */
 #define ALONE_MOST ((apr_size_t)64 * 1024) /* bytes of leases without an open file */
 
-/* Of recent requests for open files: the lower bits of a hash choose the entry, which holds the upper ones. It is made
- * of the step's slot, another one for each entry of the daemon's cache. NULL: threads share the leases, and each answer
- * makes one. */
+/* Of recent requests for open files: the lower bits of a hash choose the entry, which holds the upper
+ * ones. It is made of the step's slot, another one for each entry of the daemon's cache. NULL: threads
+ * share the leases, and each answer makes one. */
 #define SEEN   4096u
 #define SPREAD 0x9e3779b1u /* 2^32 by the golden ratio: each bit of the slot changes the upper bits */
 static apr_uint16_t *seen;
@@ -144,8 +144,8 @@ static bool is_chain_expired(const struct fp_item *item)
     return fp_lease_view_is_superseded(chain->view) || !is_chain_valid(chain, fp_now_ms());
 }
 
-/* A look at a lease that was not used lately finds nothing of it in the processor's caches. A thousand children that
- * each look at all of theirs would spend more on that than on their requests. */
+/* A look at a lease that was not used lately finds nothing of it in the processor's caches. A thousand
+ * children that each look at all of theirs would spend more on that than on their requests. */
 static unsigned part_of(const struct fp_table *t)
 {
     return fp_table_count(t) / SWEEP_PARTS + SWEEP_LEAST;
@@ -341,8 +341,9 @@ void fp_lease_set_etag(struct fp_lease *lease, unsigned bits, const char *text)
 }
 
 /*
- * A content is read at once where others will use it, too, or where the file system could not answer instead of it.
- * Otherwise its response reads it, as many do without: those to a client that has the file.
+ * A content is read at once where others will use it, too, or where the file system could not answer
+ * instead of it. Otherwise its response reads it, as many do without: those to a client that has the
+ * file.
  */
 static struct fp_file *content_of(const struct fp_answer *a, const struct fp_lease_view *view, bool kept)
 {
@@ -379,7 +380,8 @@ static void borrow_steps(struct fp_lease *lease, char **to, const struct fp_answ
     lease->last = &a->steps[a->n_steps - 1];
 }
 
-/* Makes a lease without file and chain. pool: it is not kept; NULL: it is, and a chain will hold its steps but the last. */
+/* Makes a lease without file and chain. pool: it is not kept; NULL: it is, and a chain will hold its
+ * steps but the last. */
 static struct fp_lease *create(apr_pool_t *pool, const void *owner, const char *path, apr_size_t len,
                                const struct fp_answer *a, struct fp_lease_view *view)
 {

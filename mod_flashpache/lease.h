@@ -50,17 +50,18 @@ struct fp_lease {
     const struct fp_step *last;
 };
 
-/* Call it once in a child. limit: the most leases; bytes: the most that their copied contents take. Leases hold at most
- * a quarter of the process's descriptors; an answer that needs one more is not kept. alone: the child has no threads.
- * Then it leases a path on its second recent request, and one without an open file only if that comes at once; such
- * leases take at most 64 KiB with their contents, or bytes where that is less. */
+/* Call it once in a child. limit: the most leases; bytes: the most that their copied contents take.
+ * Leases hold at most a quarter of the process's descriptors; an answer that needs one more is not kept.
+ * alone: the child has no threads. Then it leases a path on its second recent request, and one without
+ * an open file only if that comes at once; such leases take at most 64 KiB with their contents, or bytes
+ * where that is less. */
 void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone);
 
 /*
- * The lease of owner on the path, retained for the caller; NULL if there is no valid one. owner is
- * a server's settings, as they decide the question. fresh: only a lease of which this machine's
- * changes are all reported. Once a second this looks at a part of the leases, drops expired ones and closes their
- * files: within eight seconds at all of them.
+ * The lease of owner on the path, retained for the caller; NULL if there is no valid one. owner is a
+ * server's settings, as they decide the question. fresh: only a lease of which this machine's changes
+ * are all reported. Once a second this looks at a part of the leases, drops expired ones and closes
+ * their files: within eight seconds at all of them.
  */
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh);
 
@@ -69,10 +70,10 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
 bool fp_lease_is_unchanged(const struct fp_lease *lease);
 
 /*
- * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may be
- * used again. Takes the answer's descriptor and the reference to the view (may be NULL). NULL when
- * out of memory, or where the content is gone. A lease that is not kept lies in the pool, and refers to the answer's
- * steps: neither may go or change before its last reference.
+ * Makes a lease of an answer (status FP_OK), retained for the caller, and keeps it if it may be used
+ * again. Takes the answer's descriptor and the reference to the view (may be NULL). NULL when out of
+ * memory, or where the content is gone. A lease that is not kept lies in the pool, and refers to the
+ * answer's steps: neither may go or change before its last reference.
  */
 struct fp_lease *fp_lease_create(apr_pool_t *pool, const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_lease_view *view);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define ENTRIES    65536u /* a power of two */
-#define COUNT_BITS 16     /* of an entry; the rest is the tag, bits of the path's hash that do not choose the entry */
+#define COUNT_BITS 16     /* of an entry; the rest is the tag: bits of the hash that do not choose the entry */
 
 static atomic_uint *entries; /* NULL: there is no memory */
 static unsigned char key[crypto_shorthash_KEYBYTES];

@@ -112,7 +112,8 @@ struct found {
 static struct fp_lease *make_lease(const request_rec *r, const struct wish *wish, struct fp_answer *a,
                                    struct fp_lease_view *view)
 {
-    return fp_lease_create(r->pool, fp_settings_of(r->server), wish->path, wish->len, fp_request_keep(r, a), view);
+    return fp_lease_create(r->pool, fp_settings_of(r->server), wish->path, wish->len, fp_request_keep(r, a),
+                           view);
 }
 
 /* Sets *found_r only with FP_OK. FP_FAILED also where the content was overwritten. */

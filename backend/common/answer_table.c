@@ -21,7 +21,7 @@
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
 #define RECORD_MOST  32768 /* bytes; longer ones, of 60 directories with access files, are asked about */
 #define RECORD_USUAL 4096  /* of a reader's first try: some 35 directories without access files */
-#define LEAF_USUAL   256u  /* most LEAFs without access files, and DIRs, are no longer: one call of pread(2) has them */
+#define LEAF_USUAL   256u  /* most LEAFs without access files, and DIRs, are no longer: one pread(2) has them */
 #define DIR_USUAL    1024u
 #define TRIES        2     /* a record that has moved meanwhile is looked for again */
 

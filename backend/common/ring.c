@@ -176,7 +176,8 @@ static size_t least(uint64_t a, size_t b)
 }
 
 /* The size that is checked is the copy's. */
-size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity, size_t expected)
+size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity,
+                         size_t expected)
 {
     const size_t usual = v->area->fd == -1 ? sizeof(struct fp_ring_item) : least(expected, capacity);
     const size_t first = least(v->size - at % v->size, usual);

@@ -100,14 +100,15 @@ struct fp_ring_view {
     uint64_t data, size;
 };
 
-/* Checks the head of the area, which is mapped at least and outlives the view.  False: the area is no ring, or not
- * all of the ring lies inside. */
+/* Checks the head of the area, which is mapped at least and outlives the view.  False: the area is no
+ * ring, or not all of the ring lies inside. */
 bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_area_view *area, uint32_t magic);
 
-/* Copies the item there, whole, if it has at most capacity bytes.  Returns its size; 0: no item can lie there, or it has
- * been overwritten.  expected: so many bytes are read at first, and the rest if there is more.  Neither is less than a
- * struct fp_ring_item's. */
-size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity, size_t expected);
+/* Copies the item there, whole, if it has at most capacity bytes.  Returns its size; 0: no item can lie
+ * there, or it has been overwritten.  expected: so many bytes are read at first, and the rest if there
+ * is more.  Neither is less than a struct fp_ring_item's. */
+size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity,
+                         size_t expected);
 /* Copies bytes, of which none may be good; false: they do not lie inside the ring, or cannot be read. */
 bool fp_ring_view_copy(const struct fp_ring_view *v, uint64_t at, void *to, size_t n);
 /* True if a copy from there, made before, is whole. */
