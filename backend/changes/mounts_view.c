@@ -18,7 +18,8 @@ enum {
     NOSYMFOLLOW = 8,
     FOLDS = 16,
     AUTOMOUNT = 32,
-    NAMES_ARE_MOUNTED = 64
+    NAMES_ARE_MOUNTED = 64,
+    PROCESSES = 128
 };
 #define BY_SHIFT 8
 
@@ -51,7 +52,8 @@ void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_tabl
                      (uint64_t)m->id << 32 | (uint64_t)m->by << BY_SHIFT | (m->local ? LOCAL : 0u)
                          | (m->partial ? PARTIAL : 0u) | (m->by_directory ? BY_DIRECTORY : 0u)
                          | (m->nosymfollow ? NOSYMFOLLOW : 0u) | (m->folds ? FOLDS : 0u)
-                         | (m->automount ? AUTOMOUNT : 0u) | (m->names_are_mounted ? NAMES_ARE_MOUNTED : 0u));
+                         | (m->automount ? AUTOMOUNT : 0u) | (m->names_are_mounted ? NAMES_ARE_MOUNTED : 0u)
+                         | (m->processes ? PROCESSES : 0u));
     }
     atomic_store(&v->n, (uint32_t)n);
 }
@@ -73,6 +75,7 @@ enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mn
                                                   .partial = (slot & PARTIAL) != 0,
                                                   .nosymfollow = (slot & NOSYMFOLLOW) != 0,
                                                   .folds = (slot & FOLDS) != 0,
+                                                  .processes = (slot & PROCESSES) != 0,
                                                   .by_directory = (slot & BY_DIRECTORY) != 0 };
             return (enum fp_watch_by)((slot & UINT32_MAX) >> BY_SHIFT);
         }

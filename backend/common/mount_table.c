@@ -111,6 +111,7 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     row->mount.root = fields[ROOT];
     row->mount.type = type;
     row->mount.folds = folds_names(type, options);
+    row->mount.processes = strcmp(type, "proc") == 0;
     row->mount.automount = strcmp(type, "autofs") == 0;
     row->mount.names_are_mounted = row->mount.automount && has_option(options, "indirect");
     row->mount.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");

@@ -25,6 +25,7 @@ struct fp_mount {
     bool partial;           /* events report what this machine does through it: ttl_ms holds as well */
     bool unreported;        /* the kernel itself makes the files and changes them: each question looks */
     bool folds;             /* names that differ in case may be one, by its type or options */
+    bool processes;         /* each process finds its own files by links there (proc) */
     bool nosymfollow;       /* links there are not followed (mount(8)) */
     bool automount;         /* its directories are places where passing through mounts something (autofs), */
     bool names_are_mounted; /* but for its root: in an indirect one, only the names below */

@@ -41,10 +41,11 @@ static fp_status enter_link(struct symlink_walk *w, int fd, bool more)
 {
     const size_t rest = strlen(w->rest);
     char text[FP_MAX_PATH + 1];
+    fp_status st = fp_resolver_follows(w->link->resolver, &w->at);
     ssize_t n;
 
-    if (!fp_resolver_follows(w->link->resolver, &w->at))
-        return FP_LOOP;
+    if (st != FP_OK)
+        return st;
     n = fp_call_readlinkat(fd, "", text, sizeof(text));
     if (n <= 0)
         return n == -1 ? fp_status_from_errno(errno) : FP_ABSENT;

@@ -131,14 +131,18 @@ int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
     return traits_of(r, mount).local ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
 }
 
-bool fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir)
+fp_status fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir)
 {
-    const struct fp_mount_traits traits = traits_of(r, dir->mount);
+    struct fp_mount_traits traits = traits_of(r, dir->mount);
     struct statfs fs;
 
-    if (traits.known)
-        return !traits.nosymfollow;
-    return fstatfs(dir->fd, &fs) == 0 && ((unsigned long)fs.f_flags & NOSYMFOLLOW) == 0;
+    if (!traits.known) {
+        if (fstatfs(dir->fd, &fs) == -1)
+            return FP_LOOP;
+        traits.nosymfollow = ((unsigned long)fs.f_flags & NOSYMFOLLOW) != 0;
+        traits.processes = fs.f_type == PROC_SUPER_MAGIC;
+    }
+    return traits.nosymfollow ? FP_LOOP : traits.processes ? FP_REFUSED : FP_OK;
 }
 
 fp_status fp_resolver_may_follow(int dir, const struct fp_meta *link)

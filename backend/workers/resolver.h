@@ -72,8 +72,11 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
  * not local, else AT_STATX_SYNC_AS_STAT.
  */
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
-/* False where links are on a mount whose links nobody follows; dir: their directory. */
-bool fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir);
+/*
+ * FP_OK where links in this directory may be followed.  FP_LOOP on a mount whose links nobody follows.
+ * FP_REFUSED in /proc: a link there (self) may lead each process to its own files, so httpd looks itself.
+ */
+fp_status fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir);
 /*
  * The kernel's own rule (proc(5), protected_symlinks).  It is about a link at the end of a
  * path, in a sticky directory that everybody may write to.  Such a link counts only if it

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's own file systems report no changes in them: each request looks."""
 
+import os
 import subprocess
 
 import pytest
 
 from forms import chosen
-from quick import Quick
+from quick import Quick, field
 
 pytestmark = pytest.mark.needs_flashpache
 TRIES = chosen(50, 5000)
@@ -20,6 +21,10 @@ Alias /proc /proc
 <Directory /proc>
 Require all granted
 </Directory>
+<Directory @ROOT@>
+Header set X-Direct "expr=%{filesize:/proc/self/exe}"
+Header set X-By-Link "expr=%{filesize:@ROOT@/program}"
+</Directory>
 """
 
 
@@ -27,9 +32,11 @@ Require all granted
 def server(lab, base):
     root = base / "processes"
     root.mkdir()
+    (root / "program").symlink_to("/proc/self/exe")
     for name in ("runs", "none"):
         (root / f"{name}.txt").write_text(name)
-    return lab.under_test("processes", root, mpm="event", vhosts=[(["localhost"], RULES)])
+    rules = RULES.replace("@ROOT@", str(root))
+    return lab.under_test("processes", root, mpm="event", vhosts=[(["localhost"], rules)])
 
 
 @pytest.mark.parametrize("path,running,gone", (("/process/{}", (200, b"runs"), (200, b"none")), ("/proc/{}/comm", (200, b""), (404, None))))
@@ -47,3 +54,10 @@ def test_processes_come_and_go(server, path, running, gone):
             process.kill()
             process.wait()
         assert asked() == {gone}
+
+
+def test_each_process_finds_its_own_files(server):
+    """httpd's, as in stock, and not those of the process that looks for it."""
+    size = str(os.path.getsize(f"/proc/{server.process.pid}/exe"))
+    reply = Quick(server.port).ask("/runs.txt")
+    assert {field(reply, name) for name in ("X-Direct", "X-By-Link")} == {size}

@@ -102,6 +102,19 @@ START_TEST(mounts_that_wait_to_be_mounted_over)
 }
 END_TEST
 
+START_TEST(mounts_where_each_process_finds_its_own_files)
+{
+    load("1 1 0:1 / / rw - ext4 proc rw\n2 1 0:2 / /p rw - proc none rw\n3 1 0:3 / /proc rw - procx t rw\n");
+    for (uint32_t id = 1; id <= 3; id++) {
+        struct fp_mount_traits traits = { 0 };
+
+        fp_mounts_view_find(view, id, &traits);
+        ck_assert_int_eq(traits.processes, id == 2);
+        ck_assert_int_eq(known(id)->processes, id == 2);
+    }
+}
+END_TEST
+
 START_TEST(mounts_that_fold_case)
 {
     load(
@@ -636,6 +649,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, listed_by_id);
     tcase_add_test(t, mounts_whose_links_are_not_followed);
     tcase_add_test(t, mounts_that_wait_to_be_mounted_over);
+    tcase_add_test(t, mounts_where_each_process_finds_its_own_files);
     tcase_add_test(t, mounts_that_fold_case);
     tcase_add_test(t, escapes_are_undone);
     tcase_add_test(t, garbage_is_skipped);

@@ -87,8 +87,7 @@ static const char *const texts[] = {
     "/no/such/name", "no", "no/", "no/.", "no/..", "no/file", "b/no", "b/no/../file", "file/",
     "file/.", "file/..", "file/x", "file/../file", "near/x", "near/..", "fifo", "fifo/",
     "dangling", "dangling/", "dangling/..", "loop1", "loop1/", "loop2/x", "self", "self/..",
-    "b/c/..", "...", ".hidden", "..b", " ", "b/c/../c/../c/../file", "/dev/null", "/dev/null/",
-    "/proc/self/fd", "/proc/self/cwd", "/proc/self/root", "/proc/self/exe", "/etc/mtab"
+    "b/c/..", "...", ".hidden", "..b", " ", "b/c/../c/../c/../file", "/dev/null", "/dev/null/"
 };
 /* clang-format on */
 
@@ -406,6 +405,24 @@ START_TEST(links_in_the_middle_of_a_text)
 }
 END_TEST
 
+/* ---- /proc, where each process finds its own files ---- */
+
+START_TEST(links_in_proc)
+{
+    static const char *const own[] = { "/proc/self", "/proc/self/comm", "/proc/self/exe",
+                                       "/proc/self/root/dev" };
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        make_link(own[i], "own");
+        assert_left_to_httpd("own");
+        assert_refused(own[i]);
+        remove_name("own");
+    }
+    make_link("/proc/1/comm", "of_another");
+    assert_as_kernel("of_another");
+}
+END_TEST
+
 /* ---- nosymfollow (mount(8)) ---- */
 
 #ifndef MS_NOSYMFOLLOW
@@ -452,6 +469,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, through_directories_without_rights);
     tcase_add_test(t, links_in_sticky_directories);
     tcase_add_test(t, links_in_the_middle_of_a_text);
+    tcase_add_test(t, links_in_proc);
     tcase_add_test(t, links_on_a_mount_that_is_not_known);
     return s;
 }
