@@ -51,8 +51,11 @@ static fp_status enter_link(struct symlink_walk *w, int fd, bool more)
         return n == -1 ? fp_status_from_errno(errno) : FP_ABSENT;
     if (++w->links > FP_MAX_LINKS)
         return FP_LOOP;
-    if ((size_t)n >= sizeof(text) || (size_t)n + 1 + rest >= sizeof(w->text))
+    if ((size_t)n >= sizeof(text))
         return FP_NAMETOOLONG;
+    /* The kernel has room for more: httpd looks itself. */
+    if ((size_t)n + 1 + rest >= sizeof(w->text))
+        return FP_REFUSED;
     memmove(w->text + n + 1, w->rest, rest + 1);
     w->text[n] = more ? '/' : '\0';
     memcpy(w->text, text, (size_t)n);
