@@ -7,7 +7,6 @@
 #include <http_core.h>
 #include <http_request.h>
 
-#include "answer_buf.h"
 #include "lease.h"
 #include "settings.h"
 
@@ -65,7 +64,7 @@ struct fp_answer *fp_request_buf(const request_rec *r)
     struct slot *s = make_slot((request_rec *)r);
 
     if (s->buf == NULL)
-        s->buf = fp_answer_buf_borrow(r->pool);
+        s->buf = apr_palloc(r->pool, sizeof(*s->buf));
     return s->buf;
 }
 

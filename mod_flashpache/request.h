@@ -44,8 +44,8 @@ void fp_request_forget(request_rec *r);
 /* Counts the outcome, and notes it for the log. */
 void fp_request_note(request_rec *r, enum fp_count outcome);
 
-/* A buffer for the answer to one question of this request. The first question borrows it, the next ones
- * reuse it. */
+/* A buffer for the answer to one question of this request. The first question allocates it, the next ones
+ * reuse it. It is large, but few of its steps are used. */
 struct fp_answer *fp_request_buf(const request_rec *r);
 /* The same answer, which then lives as long as the request's pool. The first is left where it stands,
  * since a copy touches memory once more; of later ones, as tests of files bring, this makes a copy.

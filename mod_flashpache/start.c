@@ -9,7 +9,6 @@
 
 #include "common/client.h"
 #include "common/memory_limit.h"
-#include "answer_buf.h"
 #include "daemon.h"
 #include "lease.h"
 #include "look.h"
@@ -141,7 +140,6 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
         fp_client_map_tables(fp_child_client);
     fp_shared_init(settings->leases > 0);
     fp_look_init(admission_of(settings), settings->external == FP_DAEMON_ELSEWHERE);
-    fp_answer_buf_init(p, threads);
     fp_lease_init(p, settings->leases, bytes_of_child(CONTENTS_SHARE, CONTENTS_LEAST), threads <= 1);
     fp_parsed_init(p, settings->parsed, bytes_of_child(PARSED_SHARE, PARSED_LEAST));
     return true;
