@@ -95,7 +95,7 @@ def family(pid):
 
 def held_by(pid):
     """A process's open files: paths, and the kinds of those without a path."""
-    return {os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd")}
+    return {link.split(":")[0] for link in procs.open_files(pid)}
 
 
 def status_of(pid, *fields):

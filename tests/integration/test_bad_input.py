@@ -7,7 +7,6 @@ import random
 import signal
 import socket
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -199,9 +198,7 @@ def test_what_is_reread_often_hides_no_error(daemon):
 
 def reopened(daemon):
     """The log is the file that the path names now."""
-    def open_files():
-        return [os.readlink(f) for f in Path(f"/proc/{daemon.pid}/fd").iterdir()]
-    wait_for(lambda: str(daemon.settings["log"]) in open_files(), "the log to be reopened")
+    wait_for(lambda: str(daemon.settings["log"]) in procs.open_files(daemon.pid), "the log to be reopened")
 
 
 def test_log_that_root_makes_is_the_users_and_another_file_is_not(daemon):

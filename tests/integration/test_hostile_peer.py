@@ -13,6 +13,7 @@ import termios
 
 import pytest
 
+import procs
 import tree
 import wire
 from fetch import Load, get
@@ -110,11 +111,7 @@ def reordered(daemon, _root):
 
 def held(daemon, below):
     """True if the daemon has anything open there."""
-    for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
-        with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{daemon.pid}/fd/{fd}").startswith(str(below)):
-                return True
-    return False
+    return any(link.startswith(str(below)) for link in procs.open_files(daemon.pid))
 
 
 def descriptors(daemon, root):

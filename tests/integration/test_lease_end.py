@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+import procs
 import tree
 from freshness import bound_s, settings
 from keepalive import Connection
@@ -82,14 +83,7 @@ def test_a_removed_file_is_closed(server, root, file):
 
     def holders():
         pids = [server.daemon.pid, *server.pids()]
-        links = []
-        for pid in pids:
-            for fd in os.listdir(f"/proc/{pid}/fd"):
-                try:
-                    links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-                except FileNotFoundError:
-                    pass
-        return [link for link in links if link.startswith(f"{root}/file.txt")]
+        return [link for pid in pids for link in procs.open_files(pid) if link.startswith(f"{root}/file.txt")]
     assert holders()
     (root / "file.txt").unlink()
 

@@ -157,8 +157,7 @@ def test_workers_do_not_hold_the_socket(manager):
     wait_for(manager.daemon.worker_pids, "workers")
     inode = re.search(r"\d+", os.readlink(f"/proc/{manager.daemon.pid}/fd/3")).group()
     for pid in manager.daemon.worker_pids():
-        held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-        assert f"socket:[{inode}]" not in held
+        assert f"socket:[{inode}]" not in procs.open_files(pid)
 
 
 def test_capabilities_of_a_user_are_given_up(lab, base):
