@@ -92,19 +92,37 @@ static void forget_spares(struct fp_file *file)
         atomic_init(&file->spares[i], NONE);
 }
 
-struct fp_file *fp_file_create(int fd, bool local)
+/* fd: -1 for a content. NULL: no memory. */
+static struct fp_file *create(int fd, bool local)
 {
     struct fp_file *file = calloc(1, sizeof(*file));
 
-    if (file == NULL) {
-        fp_close(&fd);
+    if (file == NULL)
         return NULL;
-    }
     atomic_init(&file->references, 1);
     file->fd = fd;
     forget_spares(file);
-    atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     file->local = local;
+    return file;
+}
+
+struct fp_file *fp_file_create(int fd, bool local)
+{
+    struct fp_file *file = create(fd, local);
+
+    if (file == NULL)
+        fp_close(&fd);
+    else
+        atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
+    return file;
+}
+
+struct fp_file *fp_file_create_unread(void)
+{
+    struct fp_file *file = create(-1, true);
+
+    if (file != NULL)
+        file->is_content = true;
     return file;
 }
 
@@ -180,19 +198,6 @@ static void close_spares(struct fp_file *file)
 struct fp_mapping *fp_file_mapping(const struct fp_file *file)
 {
     return atomic_load_explicit(&file->mapping, memory_order_acquire);
-}
-
-struct fp_file *fp_file_create_unread(void)
-{
-    struct fp_file *file = calloc(1, sizeof(*file));
-
-    if (file == NULL)
-        return NULL;
-    atomic_init(&file->references, 1);
-    file->fd = -1;
-    forget_spares(file);
-    file->local = file->is_content = true;
-    return file;
 }
 
 struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,

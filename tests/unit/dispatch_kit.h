@@ -15,6 +15,7 @@
 #include "changes/coherence.h"
 #include "common/clock.h"
 #include "hash_kit.h"
+#include "played_clock.h"
 #include "common/lease_table.h"
 #include "common/tables.h"
 #include "common/packet.h"
@@ -33,27 +34,6 @@
 
 static struct fp_dispatch *dispatch;
 static struct fp_router router;
-
-/* ---- the clock ---- */
-
-static uint64_t played_ms = 1000000;
-
-int __real_clock_gettime(clockid_t clock, struct timespec *ts);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
-{
-    if (clock != CLOCK_MONOTONIC)
-        return __real_clock_gettime(clock, ts);
-    *ts = (struct timespec){ .tv_sec = (time_t)(played_ms / 1000),
-                             .tv_nsec = (long)(played_ms % 1000) * 1000000 };
-    return 0;
-}
-
-static inline void let_pass(unsigned ms)
-{
-    played_ms += ms;
-}
 
 /* ---- connections ---- */
 
