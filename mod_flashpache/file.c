@@ -27,7 +27,7 @@ struct fp_file {
     atomic_uint references;
     int fd; /* -1: a content */
     bool local;
-    bool is_content;                      /* the mapping is a copy or NULL, and there is no fd */
+    bool is_content;                      /* the mapping is a copy, or NULL (unread); there is no fd */
     atomic_int mappable;                  /* enum mappable */
     atomic_bool served;                   /* a response has sent it before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
@@ -40,6 +40,8 @@ struct copied {
     struct fp_mapping mapping; /* of the bytes */
     char bytes[];
 };
+
+static struct fp_file unread = { .fd = -1, .local = true, .is_content = true };
 
 static unsigned own_most;
 static atomic_uint own_descriptors; /* in use and spare */
@@ -83,7 +85,7 @@ bool fp_file_is_content(const struct fp_file *file)
 
 bool fp_file_is_unread(const struct fp_file *file)
 {
-    return file->is_content && fp_file_mapping(file) == NULL;
+    return file == &unread;
 }
 
 static void forget_spares(struct fp_file *file)
@@ -92,38 +94,25 @@ static void forget_spares(struct fp_file *file)
         atomic_init(&file->spares[i], NONE);
 }
 
-/* fd: -1 for a content. NULL: no memory. */
-static struct fp_file *create(int fd, bool local)
+struct fp_file *fp_file_create(int fd, bool local)
 {
     struct fp_file *file = calloc(1, sizeof(*file));
 
-    if (file == NULL)
+    if (file == NULL) {
+        fp_close(&fd);
         return NULL;
+    }
     atomic_init(&file->references, 1);
     file->fd = fd;
     forget_spares(file);
     file->local = local;
+    atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     return file;
 }
 
-struct fp_file *fp_file_create(int fd, bool local)
+struct fp_file *fp_file_unread(void)
 {
-    struct fp_file *file = create(fd, local);
-
-    if (file == NULL)
-        fp_close(&fd);
-    else
-        atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
-    return file;
-}
-
-struct fp_file *fp_file_create_unread(void)
-{
-    struct fp_file *file = create(-1, true);
-
-    if (file != NULL)
-        file->is_content = true;
-    return file;
+    return &unread;
 }
 
 void fp_file_trust(struct fp_file *file)
@@ -232,7 +221,8 @@ static void forget_content(struct fp_file *file)
 void fp_file_retain(struct fp_file *file)
 {
     /* Relaxed: the caller has a reference already, so nothing needs ordering. */
-    atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
+    if (file != &unread)
+        atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
 }
 
 void fp_file_release(struct fp_file **fp)
@@ -241,9 +231,10 @@ void fp_file_release(struct fp_file **fp)
 
     *fp = NULL;
     /* Acquire and release: every other thread's use must be over before the last one closes. */
-    if (file == NULL || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
+    if (file == NULL || file == &unread
+        || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (file->is_content && fp_file_mapping(file) != NULL) {
+    if (file->is_content) {
         forget_content(file);
         return;
     }
@@ -267,10 +258,13 @@ unsigned fp_file_own_descriptors(void)
 
 int fp_file_open_own(struct fp_file *file)
 {
-    int fd = take_spare(file);
     char name[FP_FD_NAME];
+    int fd;
 
-    if (fd != NONE || file->fd == -1)
+    if (file->fd == -1)
+        return NONE;
+    fd = take_spare(file);
+    if (fd != NONE)
         return fd;
     fp_fd_name(name, file->fd);
     do {

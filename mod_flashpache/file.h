@@ -41,8 +41,9 @@ struct fp_file *fp_file_create(int fd, bool local);
  * the content is gone. */
 struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
                                        apr_size_t size);
-/* The same of a content that its response will read (fp_file_bucket_of_unread()). NULL: no memory. */
-struct fp_file *fp_file_create_unread(void);
+/* The file of every content that its response will read (fp_file_bucket_of_unread()). It has no references
+ * to count: a request allocates nothing for it, and touches no memory of its own. */
+struct fp_file *fp_file_unread(void);
 
 /* Adds a reference, which fp_file_release() drops. */
 void fp_file_retain(struct fp_file *file);

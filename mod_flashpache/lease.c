@@ -352,7 +352,7 @@ static struct fp_file *content_of(const struct fp_answer *a, const struct fp_lea
     if (view == NULL)
         return NULL;
     if (!kept && a->source != FP_SOURCE_STALE)
-        return fp_file_create_unread();
+        return fp_file_unread();
     return fp_file_create_content(fp_lease_view_contents(view), a->content_at,
                                   (apr_size_t)fp_step_target(last)->size);
 }

@@ -198,7 +198,7 @@ START_TEST(a_content_is_read_for_its_response)
     ck_assert_int_eq(lseek(other, 5, SEEK_SET), 5);
     at = fp_contents_put(contents, "/f", 2, fd, 5000);
     fp_close(&fd);
-    file = fp_file_create_unread();
+    file = fp_file_unread();
     ck_assert(fp_file_is_local(file) && fp_file_is_content(file) && fp_file_is_unread(file));
     ck_assert_int_eq(fp_file_descriptor(file), -1);
     ck_assert(!fp_file_may_be_mapped(file, "/f", 0, 0));
