@@ -175,7 +175,7 @@ void fp_htaccess_inject(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
 
-    if (q == NULL || !fp_parsed_is_for(r))
+    if (q == NULL || q->lease->n_names == 0 || !fp_parsed_is_for(r))
         return;
     for (unsigned i = 0; i < q->lease->n_steps; i++) {
         const struct fp_step *s = fp_lease_step(q->lease, i);

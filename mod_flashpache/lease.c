@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/answer_table.h"
 #include "common/clock.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
@@ -104,9 +105,27 @@ static void destroy_chain(struct fp_item *item)
     free(chain);
 }
 
+const struct fp_step *fp_lease_outline(const struct fp_lease *lease, unsigned i)
+{
+    if (i + 1 == lease->n_steps)
+        return lease->last;
+    return lease->answer != NULL ? &lease->answer->steps[i] : lease->chain->steps[i];
+}
+
+static bool fill_in(const struct fp_lease_view *view, const char *path, struct fp_answer *a)
+{
+    return a->outline == NULL
+           || (view != NULL && fp_answer_view_fill_in(fp_lease_view_answers(view), path, a));
+}
+
+bool fp_lease_fill_in(const struct fp_lease *lease)
+{
+    return lease->answer == NULL || fill_in(lease->view, lease->path, lease->answer);
+}
+
 const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i)
 {
-    return i + 1 < lease->n_steps ? lease->above[i] : lease->last;
+    return i + 1 == lease->n_steps || fp_lease_fill_in(lease) ? fp_lease_outline(lease, i) : NULL;
 }
 
 static bool is_chain_valid(const struct fp_dir_chain *chain, apr_uint64_t now)
@@ -203,7 +222,7 @@ bool fp_lease_is_unchanged(const struct fp_lease *lease)
     if (!fp_lease_view_is_current(lease->view, now))
         return false;
     while (i-- > 0) {
-        const struct fp_step *s = fp_lease_step(lease, i);
+        const struct fp_step *s = fp_lease_outline(lease, i);
 
         if (!fp_lease_view_is_valid(lease->view, s->slot, s->generation, now))
             return false;
@@ -368,38 +387,24 @@ static struct fp_file *file_of(struct fp_answer *a, const struct fp_lease_view *
     return fd != -1 ? fp_file_create(fd, a->local) : NULL;
 }
 
-/* The lease refers to the answer's own steps. */
-static void borrow_steps(struct fp_lease *lease, char **to, const struct fp_answer *a)
-{
-    const struct fp_step **above = (const struct fp_step **)*to;
-
-    *to += (a->n_steps - 1) * sizeof(*above);
-    for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        above[i] = &a->steps[i];
-    lease->above = above;
-    lease->last = &a->steps[a->n_steps - 1];
-}
-
-/* Makes a lease without file and chain. pool: it is not kept; NULL: it is, and a chain will hold its
- * steps but the last. */
+/* Makes a lease without file and chain. pool: it is not kept, and refers to the answer's own steps; NULL:
+ * it is, and a chain will hold its steps but the last. */
 static struct fp_lease *create(apr_pool_t *pool, const void *owner, const char *path, apr_size_t len,
-                               const struct fp_answer *a, struct fp_lease_view *view)
+                               struct fp_answer *a, struct fp_lease_view *view)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
-    const apr_size_t head = aligned(sizeof(struct fp_lease));
-    const apr_size_t steps =
-        pool == NULL ? aligned(fp_step_size(last, a->n_names)) : (a->n_steps - 1) * sizeof(last);
-    const apr_size_t size = head + steps + FP_ITEM_KEY_SIZE(len);
+    const apr_size_t head =
+        aligned(pool == NULL ? sizeof(struct fp_lease) : offsetof(struct fp_lease, headers));
+    const apr_size_t step = pool == NULL ? aligned(fp_step_size(last, a->n_names)) : 0;
+    const apr_size_t size = head + step + FP_ITEM_KEY_SIZE(len);
     struct fp_lease *lease = pool == NULL ? malloc(size) : apr_palloc(pool, size);
     char *at = (char *)lease + head;
 
     if (lease == NULL)
         return NULL;
-    memset(lease, 0, sizeof(*lease));
-    if (pool == NULL)
-        lease->last = pack(&at, last, a->n_names);
-    else
-        borrow_steps(lease, &at, a);
+    memset(lease, 0, head);
+    lease->answer = pool == NULL ? NULL : a;
+    lease->last = pool == NULL ? pack(&at, last, a->n_names) : last;
     fp_item_init(&lease->item, at, fp_item_key(at, owner, path, len), pool == NULL ? destroy : end);
     if (seen != NULL && a->fd == -1)
         lease->item.bytes = size;
@@ -461,7 +466,7 @@ static void format_headers(struct fp_headers *headers, const struct fp_meta *m)
 struct fp_lease *fp_lease_create(apr_pool_t *pool, const void *owner, const char *path, apr_size_t len,
                                  struct fp_answer *a, struct fp_lease_view *view)
 {
-    const bool kept = may_keep(a, view) && is_worth_keeping(a);
+    const bool kept = may_keep(a, view) && is_worth_keeping(a) && fill_in(view, path, a);
     const bool has_file = a->content || a->fd != -1;
     struct fp_lease *lease = create(kept ? NULL : pool, owner, path, len, a, view);
 
@@ -490,7 +495,6 @@ struct fp_lease *fp_lease_create(apr_pool_t *pool, const void *owner, const char
             fp_item_release(&lease->item);
             return NULL;
         }
-        lease->above = lease->chain->steps;
     }
     if (kept)
         fp_table_put(leases, &lease->item);

@@ -36,8 +36,9 @@ struct fp_headers {
 struct fp_lease {
     struct fp_item item;                /* release with fp_item_release(&lease->item) */
     struct fp_lease_view *view;         /* the lease table of its slots; NULL: the lease is never kept */
-    struct fp_dir_chain *chain;         /* to the path's directory; NULL: the path is "/", or not kept */
-    const struct fp_step *const *above; /* the steps but the last, in the chain or in the answer */
+    struct fp_answer *answer;           /* not kept: has the steps, and may be an outline; NULL: it is kept */
+    struct fp_dir_chain *chain;         /* kept: the steps but the last; NULL: the path is "/" */
+    const struct fp_step *last;
     struct fp_file *file;               /* the last step's, or NULL */
     apr_uint64_t content_at;            /* where its content is, if that is still to be read (contents.h) */
     apr_size_t path_len;
@@ -46,8 +47,7 @@ struct fp_lease {
     bool watched;              /* every change that this machine makes to a step is reported */
     bool stale;                /* the file system did not answer, and this is its last answer */
     bool has_headers;          /* it is kept, and there is a file: */
-    struct fp_headers headers;
-    const struct fp_step *last;
+    struct fp_headers headers; /* the last member: a lease that is not kept has no memory for them */
 };
 
 /* Call it once in a child. limit: the most leases; bytes: the most that their copied contents take.
@@ -81,8 +81,12 @@ struct fp_lease *fp_lease_create(apr_pool_t *pool, const void *owner, const char
 /* The number of kept leases. */
 unsigned fp_lease_count(void);
 
-/* Step i of n_steps, "/" first. */
+/* Step i of n_steps, "/" first. NULL: it is unknown, as fp_lease_fill_in() is false; never the last step. */
 const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i);
+/* The same, of which only what an outline has may be looked at (answer.h). Never NULL. */
+const struct fp_step *fp_lease_outline(const struct fp_lease *lease, unsigned i);
+/* False: the answer is an outline, and the table has no longer the other steps of its moment. */
+bool fp_lease_fill_in(const struct fp_lease *lease);
 
 /* The entity tag, if it was set with these bits of FileETag; else NULL. */
 const char *fp_lease_etag(const struct fp_lease *lease, unsigned bits);

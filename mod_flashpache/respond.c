@@ -350,7 +350,9 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     /* Where core does not know the file, it does not show whether links need their target's owner
      * (fp_walk_links). So core handles such a path. */
     for (unsigned i = 0; i < q->lease->n_steps; i++) {
-        if (fp_walk_is_foreign(fp_lease_step(q->lease, i)))
+        const struct fp_step *s = fp_lease_step(q->lease, i);
+
+        if (s == NULL || fp_walk_is_foreign(s))
             return DECLINED;
     }
     fp_walk_fill(&r->finfo, m, r->filename, r->pool);

@@ -100,6 +100,15 @@ fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r
     return st == FP_OK && *view_r == NULL ? FP_ABSENT : st;
 }
 
+static bool find(const struct fp_lease_view *view, const struct fp_names *names, const char *path, size_t len,
+                 struct fp_answer *a)
+{
+    const struct fp_answer_view *answers = fp_lease_view_answers(view);
+
+    return fp_answer_view_find(answers, names, path, len, a)
+           && (a->outline == NULL || fp_shared_holds(view, a) || fp_answer_view_renew(answers, path, a));
+}
+
 fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
                          bool fresh, struct fp_answer *a, struct fp_lease_view **view_r, bool *known_r)
 {
@@ -110,7 +119,7 @@ fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names,
     st = fp_shared_view(client, view_r);
     if (st != FP_OK)
         return st;
-    if (fp_answer_view_find(fp_lease_view_answers(*view_r), names, path, len, a)) {
+    if (find(*view_r, names, path, len, a)) {
         const struct fp_step *last = &a->steps[a->n_steps - 1];
 
         if ((!fresh || a->watched) && fp_shared_holds(*view_r, a) && have_file(*view_r, path, len, a)) {

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "common/lease_table.h"
 #include "file.h"
 #include "lease.h"
 #include "request.h"
@@ -38,10 +39,10 @@ bool fp_view_is_same(const request_rec *r, const struct fp_request *q)
 }
 
 /* True if both lead to the same directory, or both to a regular file. The files may differ, as one
- * may have replaced the other. */
+ * may have replaced the other. NULL: unknown. */
 static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
 {
-    const struct fp_meta *x = fp_step_target(a), *y = fp_step_target(b);
+    const struct fp_meta *x = a != NULL ? fp_step_target(a) : NULL, *y = b != NULL ? fp_step_target(b) : NULL;
 
     if (x == NULL || y == NULL || S_ISLNK(a->self.mode) != S_ISLNK(b->self.mode))
         return false;
@@ -56,11 +57,14 @@ bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx)
     const struct fp_request *q = ctx;
 
     for (unsigned i = 0; other != q && i < other->lease->n_steps && i < q->lease->n_steps; i++) {
-        const struct fp_step *a = fp_lease_step(other->lease, i), *b = fp_lease_step(q->lease, i);
+        const struct fp_step *a = fp_lease_outline(other->lease, i), *b = fp_lease_outline(q->lease, i);
 
         if (a->end != b->end || memcmp(other->lease->path, q->lease->path, b->end) != 0)
             return false;
-        if (!is_same_step(a, b))
+        if (a->slot != FP_NO_SLOT && a->slot == b->slot && a->generation == b->generation
+            && other->lease->view == q->lease->view)
+            continue;
+        if (!is_same_step(fp_lease_step(other->lease, i), fp_lease_step(q->lease, i)))
             return true;
     }
     return false;

@@ -132,10 +132,10 @@ struct asked_step {
 static bool was_asked(const struct fp_request *other, const void *ctx)
 {
     const struct asked_step *at = ctx;
-    const apr_size_t end = fp_lease_step(at->q->lease, at->i)->end;
+    const apr_size_t end = fp_lease_outline(at->q->lease, at->i)->end;
 
     return (other->links_asked[at->known] >> at->i & 1) != 0 && other->lease->n_steps > at->i
-           && fp_lease_step(other->lease, at->i)->end == end
+           && fp_lease_outline(other->lease, at->i)->end == end
            && memcmp(other->lease->path, at->q->lease->path, end) == 0;
 }
 
@@ -144,10 +144,20 @@ bool fp_walk_is_foreign(const struct fp_step *s)
     return S_ISLNK(s->self.mode) && s->self.uid != s->target.uid;
 }
 
+static bool has_asked(const struct fp_request *q, const void *ctx)
+{
+    (void)ctx;
+    return (q->links_asked[0] | q->links_asked[1]) != 0;
+}
+
 enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q)
 {
     enum fp_links found = FP_LINKS_ALLOWED;
 
+    if (!fp_request_any(r, has_asked, NULL))
+        return FP_LINKS_ALLOWED;
+    if (!fp_lease_fill_in(q->lease))
+        return FP_LINKS_UNKNOWN;
     for (unsigned i = 0; i < q->lease->n_steps; i++) {
         const struct asked_step known = { q, i, true }, unknown = { q, i, false };
 

@@ -31,6 +31,7 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->leasable = a->local = a->content = a->readable = a->unchanged = false;
     a->watched = a->above_watched = a->may_look = a->by_path = false;
     a->content_at = 0;
+    a->outline = NULL;
 }
 
 bool fp_answer_is_failure(const struct fp_answer *a)
@@ -339,7 +340,8 @@ static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
     if (x->base_len == 0 ? a->steps[0].end != 1 : a->steps[0].end <= x->base_len)
         return false;
     for (unsigned i = 1; i < a->n_steps; i++) {
-        if (a->steps[i].end <= a->steps[i - 1].end || !fp_step_is_dir(&a->steps[i - 1]))
+        if (a->steps[i].end <= a->steps[i - 1].end
+            || (a->outline == NULL && !fp_step_is_dir(&a->steps[i - 1])))
             return false;
     }
     return last->end == x->path_len || (last->end < x->path_len && !fp_step_is_dir(last));
@@ -371,6 +373,7 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
         HAS_FD | LOCAL | CONTENT | (x->from_worker ? UNCHANGED : LEASABLE | WATCHED);
     uint8_t flags;
 
+    a->outline = NULL;
     a->status = (fp_status)fp_get_u8(r);
     a->source = (enum fp_source)fp_get_u8(r);
     flags = fp_get_u8(r);

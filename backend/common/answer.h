@@ -72,6 +72,9 @@ enum fp_source {
  * memfd with it (packet.h); a client finds it at content_at in the area of contents (contents.h).
  * readable: the table of answers says that there is a file to be had, whose descriptor only a
  * question would bring (answer_table.h).
+ * outline: from the table only: the steps above the last lead to directories, and only their end, status, slot
+ * and generation are filled in.  Few requests look at more, and fp_answer_view_fill_in() brings it.  It points to
+ * the names that were asked about, which are the caller's.  NULL: all is filled in.
  */
 struct fp_answer {
     fp_status status;
@@ -89,6 +92,7 @@ struct fp_answer {
     bool unchanged; /* from a worker only: the file is as the task said
                                  it was, and was not opened again */
     unsigned n_steps, n_names;
+    const struct fp_names *outline;
     struct fp_step steps[FP_MAX_STEPS]; /* few of them are used: all other fields stand in front */
 };
 
@@ -150,8 +154,8 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd, struct 
 /* True unless the file's content is here and can change, or its length is not the one in the answer. */
 bool fp_answer_is_sealed(const struct fp_answer *a);
 
-/* True if the steps, at least one, can be the answer about a path of path_len bytes.  A content, or a file to
- * be had, must be possible for the last step. */
+/* True if the steps, at least one, can be the answer about a path of path_len bytes, as far as they are
+ * filled in.  A content, or a file to be had, must be possible for the last step. */
 bool fp_answer_fits(const struct fp_answer *a, size_t path_len);
 
 /* Writes the body alone. */

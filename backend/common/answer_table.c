@@ -15,14 +15,15 @@
 #include "common/ring.h"
 #include "common/wire.h"
 
-#define MAGIC 0x46504133u /* "FPA3": another layout, another number */
+#define MAGIC 0x46504134u /* "FPA4": another layout, another number */
 
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
 #define RECORD_MOST  32768 /* bytes; longer ones, of 60 directories with access files, are asked about */
-#define RECORD_USUAL 4096  /* of a reader's first try: some 35 directories without access files */
-#define LEAF_USUAL   256u  /* most LEAFs without access files, and DIRs, are no longer: one pread(2) has them */
+#define DIR_ROOM     4096  /* of a reader's first try: some 35 directories without access files */
+#define LEAF_USUAL   384u  /* most LEAFs, and DIRs, are no longer: one pread(2) has them */
 #define DIR_USUAL    1024u
+#define KEY_USUAL    512u
 #define TRIES        2     /* a record that has moved meanwhile is looked for again */
 
 /* A word has the hash's upper 16 bits, and 48 bits of the position in units. */
@@ -51,9 +52,10 @@ struct bucket {
 
 /* Kind, names and path in one buffer. */
 struct key {
+    uint8_t *bytes;
+    size_t size; /* of the buffer */
     size_t len, names_end;
     uint64_t hash;
-    uint8_t bytes[KEY_MOST];
 };
 
 static void hash_key(struct key *k, const uint8_t secret[crypto_shorthash_KEYBYTES])
@@ -74,12 +76,14 @@ static void set_key(struct key *k, enum kind kind, const char *path, size_t len,
     hash_key(k, secret);
 }
 
-/* Returns false if these are no names. */
-static bool begin_key(struct key *k, const struct fp_names *names)
+/* Returns false if these are no names, or a path of len bytes finds no room behind them. */
+static bool begin_key(struct key *k, const struct fp_names *names, size_t len)
 {
     struct fp_writer w;
 
-    fp_writer_init(&w, k->bytes, sizeof(k->bytes) - FP_MAX_PATH);
+    if (len > k->size)
+        return false;
+    fp_writer_init(&w, k->bytes, k->size - len);
     fp_put_u8(&w, 0);
     fp_put_names(&w, names);
     k->names_end = w.len;
@@ -108,6 +112,7 @@ struct fp_answer_table {
     int fd;
     uint64_t published;
     struct key key;
+    uint8_t key_bytes[KEY_MOST];
     /* The record that is being made; aligned as a record is. */
     union {
         struct record head;
@@ -191,6 +196,7 @@ struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is
     if (t == NULL)
         return NULL;
     t->size = bytes;
+    t->key = (struct key){ .bytes = t->key_bytes, .size = sizeof(t->key_bytes) };
     t->is_used = is_used;
     t->ctx = ctx;
     if (!create_area(t, fp_ring_round(bytes > FP_ANSWERS_LEAST ? bytes : FP_ANSWERS_LEAST))) {
@@ -323,10 +329,16 @@ static void put_dir(struct fp_answer_table *t, const char *path, const struct fp
     put_record(t);
 }
 
+static void put_outline(struct fp_writer *w, const struct fp_step *s)
+{
+    fp_put_u16(w, s->end);
+    fp_put_u32(w, s->slot);
+    fp_put_u32(w, s->generation);
+}
+
 static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, const struct fp_answer *a)
 {
-    const struct fp_step none = { .end = 0 }, *last = &a->steps[a->n_steps - 1];
-    const struct fp_step *above = a->n_steps > 1 ? last - 1 : &none;
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
     struct fp_writer w;
 
     set_key(&t->key, LEAF, path, len, t->area->key);
@@ -334,9 +346,9 @@ static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, co
     fp_put_u8(&w, (uint8_t)((a->fd != -1 || a->content ? READABLE : 0) | (a->local ? LOCAL : 0)
                             | (a->watched ? WATCHED : 0) | (a->content ? CONTENT : 0)));
     fp_put_u8(&w, (uint8_t)a->n_names);
-    fp_put_u16(&w, above->end);
-    fp_put_u32(&w, above->slot);
-    fp_put_u32(&w, above->generation);
+    fp_put_u8(&w, (uint8_t)(a->n_steps - 1));
+    for (unsigned i = 0; i + 1 < a->n_steps; i++)
+        put_outline(&w, &a->steps[i]);
     fp_put_u64(&w, a->content ? a->content_at : 0);
     fp_put_step(&w, last, a->n_names);
     if (w.bad)
@@ -348,7 +360,7 @@ static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, co
 void fp_answer_table_publish(struct fp_answer_table *t, const struct fp_names *names, const char *path,
                              size_t len, const struct fp_answer *a)
 {
-    if (a->status != FP_OK || !a->leasable || !begin_key(&t->key, names))
+    if (a->status != FP_OK || !a->leasable || !begin_key(&t->key, names, len))
         return;
     /* The order matters: the leaf may take the place of an old record of the directory. */
     put_leaf(t, path, len, a);
@@ -409,32 +421,34 @@ void fp_answer_view_destroy(struct fp_answer_view **vp)
     free(v);
 }
 
-/* A buffer for the copy of a record. */
-struct buf {
+/* A key, and a buffer for the copy of its record. */
+struct search {
+    struct key key;
     uint8_t *bytes;
     size_t size;
-    bool is_short; /* a record that may be the right one did not fit */
+    bool is_short; /* the key, or a record that may be the right one, did not fit */
 };
 
 /* Copies the record there and its body, if the key is its own. */
-static bool copy_record(const struct fp_answer_view *v, uint64_t at, const struct key *k, struct buf *copy,
+static bool copy_record(const struct fp_answer_view *v, uint64_t at, struct search *x,
                         struct fp_reader *body_r)
 {
+    const struct key *k = &x->key;
     const size_t usual = k->bytes[0] == LEAF ? LEAF_USUAL : DIR_USUAL;
-    const size_t size = fp_ring_view_item(&v->ring, at, copy->bytes, copy->size, usual);
+    const size_t size = fp_ring_view_item(&v->ring, at, x->bytes, x->size, usual);
     struct record head;
 
     if (size > RECORD_MOST || size < sizeof(head) + k->len)
         return false;
-    if (size > copy->size) {
-        copy->is_short = true;
+    if (size > x->size) {
+        x->is_short = true;
         return false;
     }
-    memcpy(&head, copy->bytes, sizeof(head));
-    if (head.ring.len != k->len || memcmp(copy->bytes + sizeof(head), k->bytes, k->len) != 0
+    memcpy(&head, x->bytes, sizeof(head));
+    if (head.ring.len != k->len || memcmp(x->bytes + sizeof(head), k->bytes, k->len) != 0
         || head.body_len > size - sizeof(head) - k->len)
         return false;
-    fp_reader_init(body_r, copy->bytes + sizeof(struct record) + k->len, head.body_len);
+    fp_reader_init(body_r, x->bytes + sizeof(struct record) + k->len, head.body_len);
     return true;
 }
 
@@ -454,102 +468,107 @@ static bool copy_bucket(const struct fp_answer_view *v, uint64_t hash, uint64_t 
 }
 
 /* *led_r: a word of such a hash led to a record; without one no try is worth another. */
-static bool find_once(const struct fp_answer_view *v, const struct key *k, struct buf *copy,
-                      struct fp_reader *body_r, bool *led_r)
+static bool find_once(const struct fp_answer_view *v, struct search *x, struct fp_reader *body_r, bool *led_r)
 {
+    const uint64_t hash = x->key.hash;
     uint64_t words[BUCKET];
 
     *led_r = false;
-    if (!copy_bucket(v, k->hash, words))
+    if (!copy_bucket(v, hash, words))
         return false;
     for (unsigned i = 0; i < BUCKET; i++) {
         const uint64_t at = place_of(words[i]);
 
-        if (words[i] == 0 || words[i] != word_for(k->hash, at))
+        if (words[i] == 0 || words[i] != word_for(hash, at))
             continue;
         *led_r = true;
-        if (copy_record(v, at, k, copy, body_r))
+        if (copy_record(v, at, x, body_r))
             return true;
     }
     return false;
 }
 
-static bool find_record(const struct fp_answer_view *v, const struct key *k, struct buf *copy,
-                        struct fp_reader *body_r)
+static bool find_record(const struct fp_answer_view *v, struct search *x, struct fp_reader *body_r)
 {
     bool led = true;
 
     for (int i = 0; i < TRIES && led; i++) {
-        if (find_once(v, k, copy, body_r, &led))
+        if (find_once(v, x, body_r, &led))
             return true;
     }
     return false;
 }
 
-/* A LEAF's words about the directory that it lies in. */
-struct above {
-    uint16_t len; /* of its path; 0: the leaf is "/" */
-    uint32_t slot, generation;
+/* Which steps a DIR may have. */
+enum match {
+    ANY,     /* there is no outline to compare them with */
+    PRESENT, /* where the outline has them, directories further up may have changed */
+    SAME     /* those of the outline */
 };
 
-static bool get_leaf(struct fp_reader *r, struct fp_answer *a, struct above *above_r, struct fp_step *last)
+struct question {
+    const struct fp_names *names;
+    const char *path;
+    size_t len;
+    enum match match;
+};
+
+static bool begin_search(const struct fp_answer_view *v, enum kind kind, const struct question *q,
+                         struct search *x)
+{
+    if (q->len > FP_MAX_PATH)
+        return false;
+    if (!begin_key(&x->key, q->names, q->len)) {
+        x->is_short = true;
+        return false;
+    }
+    set_key(&x->key, kind, q->path, q->len, v->key);
+    return true;
+}
+
+/* As fp_answer_view_find() and so on, if there is room. */
+typedef bool find_with(const struct fp_answer_view *v, const struct question *q, struct fp_answer *a,
+                       struct search *x);
+
+/* Not inlined: the compiler has each page of a large frame touched.  Each would stay with the process, even
+ * if that never meets a long record. */
+__attribute__((noinline)) static bool find_long(find_with *how, const struct fp_answer_view *v,
+                                                const struct question *q, struct fp_answer *a)
+{
+    uint8_t key[KEY_MOST], bytes[RECORD_MOST];
+    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
+
+    return how(v, q, a, &x);
+}
+
+/* ---- a LEAF ---- */
+
+static void get_outline(struct fp_reader *r, struct fp_step *s)
+{
+    s->end = fp_get_u16(r);
+    s->status = FP_OK;
+    s->slot = fp_get_u32(r);
+    s->generation = fp_get_u32(r);
+}
+
+static bool get_leaf(struct fp_reader *r, struct fp_answer *a)
 {
     const uint8_t flags = fp_get_u8(r);
 
     a->n_names = fp_get_u8(r);
-    above_r->len = fp_get_u16(r);
-    above_r->slot = fp_get_u32(r);
-    above_r->generation = fp_get_u32(r);
-    a->content_at = fp_get_u64(r);
-    if (a->n_names > FP_MAX_NAMES || (flags & ~(READABLE | LOCAL | WATCHED | CONTENT)) != 0)
+    a->n_steps = fp_get_u8(r) + 1u;
+    if (a->n_names > FP_MAX_NAMES || a->n_steps > FP_MAX_STEPS
+        || (flags & ~(READABLE | LOCAL | WATCHED | CONTENT)) != 0)
         return false;
     a->readable = (flags & READABLE) != 0;
     a->local = (flags & LOCAL) != 0;
     a->watched = (flags & WATCHED) != 0;
     a->content = (flags & CONTENT) != 0;
-    fp_get_step(r, last, a->n_names);
+    for (unsigned i = 0; i + 1 < a->n_steps; i++)
+        get_outline(r, &a->steps[i]);
+    a->content_at = fp_get_u64(r);
+    fp_get_step(r, &a->steps[a->n_steps - 1], a->n_names);
     return fp_reader_done(r);
-}
-
-/* Reads the steps to a directory, a->n_steps of them. */
-static bool get_dir(struct fp_reader *r, struct fp_answer *a)
-{
-    const uint8_t flags = fp_get_u8(r);
-
-    a->may_look = (flags & MAY_LOOK) != 0;
-    a->above_watched = (flags & WATCHED) != 0;
-    a->by_path = (flags & BY_PATH) != 0;
-    a->n_names = fp_get_u8(r);
-    a->n_steps = fp_get_u8(r);
-    if ((flags & ~(MAY_LOOK | WATCHED | BY_PATH)) != 0 || a->n_names > FP_MAX_NAMES || a->n_steps == 0
-        || a->n_steps >= FP_MAX_STEPS)
-        return false;
-    for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
-        fp_get_step(r, &a->steps[i], a->n_names);
-    return fp_reader_done(r);
-}
-
-static bool find_dir(const struct fp_answer_view *v, struct key *k, const char *path, size_t len,
-                     struct fp_answer *a, struct buf *copy)
-{
-    struct fp_reader r;
-
-    set_key(k, DIR, path, len, v->key);
-    return find_record(v, k, copy, &r) && get_dir(&r, a) && a->steps[a->n_steps - 1].end == len;
-}
-
-/* Puts the steps to the leaf's directory into *a, as they were at the very moment that the leaf means. */
-static bool find_above(const struct fp_answer_view *v, struct key *k, const char *path,
-                       const struct above *above, struct fp_answer *a, struct buf *copy)
-{
-    const unsigned n_names = a->n_names;
-    const struct fp_step *last;
-
-    if (!find_dir(v, k, path, above->len, a, copy))
-        return false;
-    last = &a->steps[a->n_steps - 1];
-    a->watched = a->watched && a->above_watched;
-    return a->n_names == n_names && last->slot == above->slot && last->generation == above->generation;
 }
 
 static void begin_answer(struct fp_answer *a)
@@ -558,74 +577,146 @@ static void begin_answer(struct fp_answer *a)
     a->source = FP_SOURCE_CACHE;
 }
 
-/* As fp_answer_view_find(), for records that fit into the buffer. */
-static bool find(const struct fp_answer_view *v, const struct fp_names *names, const char *path, size_t len,
-                 struct fp_answer *a, struct buf *copy)
+static bool find_leaf(const struct fp_answer_view *v, const struct question *q, struct fp_answer *a,
+                      struct search *x)
 {
-    struct fp_step last;
-    struct above above;
     struct fp_reader r;
-    struct key k;
 
     begin_answer(a);
     a->leasable = true;
-    if (len > FP_MAX_PATH || !begin_key(&k, names))
-        return false;
-    set_key(&k, LEAF, path, len, v->key);
-    if (!find_record(v, &k, copy, &r) || !get_leaf(&r, a, &above, &last) || above.len >= len
-        || (a->n_names != 0 && a->n_names != names->n))
-        return false;
-    if (above.len > 0 && !find_above(v, &k, path, &above, a, copy))
-        return false;
-    memcpy(&a->steps[a->n_steps++], &last, fp_step_size(&last, a->n_names));
-    return fp_answer_fits(a, len);
+    a->outline = q->names;
+    return begin_search(v, LEAF, q, x) && find_record(v, x, &r) && get_leaf(&r, a)
+           && (a->n_names == 0 || a->n_names == q->names->n) && fp_answer_fits(a, q->len);
 }
 
-/* As fp_answer_view_find_dir(), for records that fit into the buffer. */
-static bool find_dir_alone(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                           size_t len, struct fp_answer *a, struct buf *copy)
-{
-    struct key k;
+/* ---- a DIR ---- */
 
-    begin_answer(a);
-    return len <= FP_MAX_PATH && begin_key(&k, names) && find_dir(v, &k, path, len, a, copy)
-           && (a->n_names == 0 || a->n_names == names->n) && fp_answer_fits(a, len)
+#define OUTLINE offsetof(struct fp_step, self) /* the bytes of a step that an outline has */
+
+static bool matches(const struct fp_step *s, const struct fp_step *outline, bool may_differ)
+{
+    return s->end == outline->end
+           && (may_differ || (s->slot == outline->slot && s->generation == outline->generation));
+}
+
+/* Reads the step of a directory in the place of its outline, if it is that one's. */
+static bool get_dir_step(struct fp_reader *r, const struct fp_answer *a, bool may_differ, struct fp_step *s)
+{
+    struct fp_step outline;
+
+    memcpy(&outline, s, OUTLINE);
+    fp_get_step(r, s, a->n_names);
+    if (!r->bad && fp_step_is_dir(s) && matches(s, &outline, may_differ))
+        return true;
+    memcpy(s, &outline, OUTLINE);
+    return false;
+}
+
+static bool get_dir_flags(struct fp_reader *r, struct fp_answer *a)
+{
+    const uint8_t flags = fp_get_u8(r);
+
+    a->may_look = (flags & MAY_LOOK) != 0;
+    a->above_watched = (flags & WATCHED) != 0;
+    a->by_path = (flags & BY_PATH) != 0;
+    return (flags & ~(MAY_LOOK | WATCHED | BY_PATH)) == 0;
+}
+
+/* Puts the steps to a directory into *a, which has none. */
+static bool get_dir(struct fp_reader *r, struct fp_answer *a)
+{
+    if (!get_dir_flags(r, a))
+        return false;
+    a->n_names = fp_get_u8(r);
+    a->n_steps = fp_get_u8(r);
+    if (a->n_names > FP_MAX_NAMES || a->n_steps == 0 || a->n_steps >= FP_MAX_STEPS)
+        return false;
+    for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
+        fp_get_step(r, &a->steps[i], a->n_names);
+    return fp_reader_done(r);
+}
+
+/* Puts them into the place of the outline that *a has of them. */
+static bool get_above(struct fp_reader *r, enum match match, struct fp_answer *a)
+{
+    const unsigned n = a->n_steps - 1;
+
+    if (!get_dir_flags(r, a) || fp_get_u8(r) != a->n_names || fp_get_u8(r) != n)
+        return false;
+    for (unsigned i = 0; i < n; i++) {
+        if (!get_dir_step(r, a, match == PRESENT && i + 1 < n, &a->steps[i]))
+            return false;
+    }
+    a->outline = NULL;
+    return fp_reader_done(r);
+}
+
+static bool find_dir(const struct fp_answer_view *v, const struct question *q, struct fp_answer *a,
+                     struct search *x)
+{
+    struct fp_reader r;
+
+    if (!begin_search(v, DIR, q, x) || !find_record(v, x, &r))
+        return false;
+    if (q->match != ANY)
+        return get_above(&r, q->match, a);
+    return get_dir(&r, a) && (a->n_names == 0 || a->n_names == q->names->n) && fp_answer_fits(a, q->len)
            && fp_step_is_dir(&a->steps[a->n_steps - 1]);
 }
 
-typedef bool find_in_buf(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                         size_t len, struct fp_answer *a, struct buf *copy);
-
-/* Not inlined: the compiler has each page of a large frame touched.  Each would stay with the process, even
- * if that never meets a long record. */
-__attribute__((noinline)) static bool find_long(find_in_buf *how, const struct fp_answer_view *v,
-                                                const struct fp_names *names, const char *path, size_t len,
-                                                struct fp_answer *a)
+/* Not inlined: most requests need no DIR. */
+__attribute__((noinline)) static bool find_dir_usual(const struct fp_answer_view *v, const struct question *q,
+                                                     struct fp_answer *a)
 {
-    uint8_t bytes[RECORD_MOST];
-    struct buf buf = { bytes, sizeof(bytes), false };
+    uint8_t key[KEY_USUAL], bytes[DIR_ROOM];
+    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
 
-    return how(v, names, path, len, a, &buf);
+    return find_dir(v, q, a, &x) || (x.is_short && find_long(find_dir, v, q, a));
 }
 
-static bool find_usual(find_in_buf *how, const struct fp_answer_view *v, const struct fp_names *names,
-                       const char *path, size_t len, struct fp_answer *a)
+static bool find_above(const struct fp_answer_view *v, const char *path, enum match match,
+                       struct fp_answer *a)
 {
-    uint8_t bytes[RECORD_USUAL];
-    struct buf buf = { bytes, sizeof(bytes), false };
+    const struct question q = { a->outline, path, a->steps[a->n_steps - 2].end, match };
 
-    return how(v, names, path, len, a, &buf)
-           || (buf.is_short && find_long(how, v, names, path, len, a));
+    return find_dir_usual(v, &q, a);
 }
+
+/* ---- what a client asks ---- */
 
 bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
                          size_t len, struct fp_answer *a)
 {
-    return find_usual(find, v, names, path, len, a);
+    uint8_t key[KEY_USUAL], bytes[LEAF_USUAL];
+    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
+    const struct question q = { names, path, len, ANY };
+
+    if (!find_leaf(v, &q, a, &x) && !(x.is_short && find_long(find_leaf, v, &q, a)))
+        return false;
+    if (a->n_steps == 1)
+        a->outline = NULL;
+    /* Each request asks for access files. */
+    return a->n_names == 0 || a->outline == NULL || fp_answer_view_renew(v, path, a);
+}
+
+bool fp_answer_view_fill_in(const struct fp_answer_view *v, const char *path, struct fp_answer *a)
+{
+    return find_above(v, path, SAME, a);
+}
+
+bool fp_answer_view_renew(const struct fp_answer_view *v, const char *path, struct fp_answer *a)
+{
+    if (!find_above(v, path, PRESENT, a))
+        return false;
+    a->watched = a->watched && a->above_watched;
+    return true;
 }
 
 bool fp_answer_view_find_dir(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
                              size_t len, struct fp_answer *a)
 {
-    return find_usual(find_dir_alone, v, names, path, len, a);
+    const struct question q = { names, path, len, ANY };
+
+    begin_answer(a);
+    return find_dir_usual(v, &q, a);
 }

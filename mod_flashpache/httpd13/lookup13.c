@@ -2,8 +2,10 @@
 #include "config.h"
 #include "httpd13/lookup13.h"
 
+#include "common/answer_table.h"
 #include "common/client.h"
 #include "common/lease_table.h"
+#include "common/packet.h"
 #include "httpd13/lease13.h"
 #include "shared.h"
 
@@ -24,6 +26,12 @@ fp_status fp_lookup13(const void *owner, const struct fp_names *names, const cha
     if (*lease_r != NULL)
         return FP_OK;
     st = fp_shared_find(fp_child_client, names, path, len, fresh, &answer, &view, &known);
+    if (st == FP_OK && answer.outline != NULL
+        && !fp_answer_view_fill_in(fp_lease_view_answers(view), path, &answer)) {
+        fp_close(&answer.fd);
+        fp_lease_view_release(&view);
+        st = FP_ABSENT;
+    }
     if (st == FP_ABSENT) {
         const struct fp_lookup wish = { .path = path, .path_len = len, .names = *names, .fresh = fresh };
 

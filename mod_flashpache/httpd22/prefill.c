@@ -123,7 +123,8 @@ int fp_prefill(request_rec *r)
     if (q == NULL || status != DECLINED)
         return status;
     /* The form in which core walks it, and of which the answer is. */
-    if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) == APR_SUCCESS)
+    if (fp_lease_fill_in(q->lease)
+        && apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) == APR_SUCCESS)
         status = prefill(r, q, path);
     if (status == DECLINED)
         fp_request_forget(r);

@@ -12,7 +12,7 @@ import time
 
 HELLO, MAGIC, VERSION = 1, 0x46504348, 4
 GREETING = (2, 9, 10, 11, 13, 14)       # WELCOME, REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS
-TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505334, 0x46504133, 0x46504331
+TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505334, 0x46504134, 0x46504331
 HEAD, RECORD, RECORD_MOST = 128, 32, 32768
 DIR, LEAF = 1, 2
 READABLE, LOCAL, WATCHED, CONTENT = 1, 2, 4, 16
@@ -215,16 +215,20 @@ class Reader:
         leaf = self.find(LEAF, names, path)
         if leaf is None:
             return None
-        flags, n_names, above, slot, generation, content_at = leaf.get("BBHIIQ")
+        flags, n_names, n_above = leaf.get("BBB")
         if n_names not in (0, len(names)):
             raise Malformed("other names")
+        outline = [leaf.get("HII") for _ in range(n_above)]
+        content_at = leaf.get("Q")
         last, steps = get_step(leaf, n_names), []
         leaf.end()
-        if above:
-            above_flags, steps = self.directory(names, path[:above], n_names)
-            flags &= above_flags | ~WATCHED
-            if not steps or (steps[-1]["slot"], steps[-1]["generation"]) != (slot, generation):
+        if outline:
+            above_flags, steps = self.directory(names, path[:outline[-1][0]], n_names)
+            found = [(step["end"], step["slot"], step["generation"]) for step in steps]
+            if found[-1:] != outline[-1:] or [end for end, _, _ in found] != [end for end, _, _ in outline]:
                 return None
+            if found != outline:        # the DIR is newer
+                flags &= above_flags | ~WATCHED
         steps.append(last)
         check_steps(steps, len(path))
         return {"flags": flags, "n_names": n_names, "content_at": content_at, "steps": steps}

@@ -31,13 +31,18 @@ def step(path, end, slot=SLOT):
     return right_steps(path[:end])[-1][:-8] + struct.pack(">II", slot, GENERATION)
 
 
-def leaf_body(path, flags, content_at=0, slot=SLOT):
-    above = os.path.dirname(path)
-    return struct.pack(">BBHIIQ", flags, 0, len(above), SLOT, GENERATION, content_at) + step(path, len(path), slot)
+def ends_of(path):
+    return [1] + [i for i, c in enumerate(path) if c == "/" and i] + [len(path)]
+
+
+def leaf_body(path, flags, content_at=0, slot=SLOT, ends=None):
+    ends = ends_of(os.path.dirname(path)) if ends is None else ends
+    outline = b"".join(struct.pack(">HII", end, SLOT, GENERATION) for end in ends)
+    return bytes([flags, 0, len(ends)]) + outline + struct.pack(">Q", content_at) + step(path, len(path), slot)
 
 
 def dir_body(path):
-    ends = [1] + [i for i, c in enumerate(path) if c == "/" and i] + [len(path)]
+    ends = ends_of(path)
     return bytes([0, 0, len(ends)]) + b"".join(step(path, end) for end in ends)
 
 
@@ -97,7 +102,8 @@ def edited(place, data):
     """A leaf with some changed bytes in its step."""
     def leaf(table, path):
         body = bytearray(right_leaf(table, path))
-        body[20 + place:20 + place + len(data)] = data
+        at = len(body) - len(step(path, len(path))) + place
+        body[at:at + len(data)] = data
         return bytes(body)
     return leaf
 
@@ -132,6 +138,9 @@ WRONG = {
     "records of no time": lambda root: table_of(root, position=(1 << 52) - 16),
     "64 steps that are not there": lambda root: table_of(root, directory=lambda path: bytes([0, 0, 64])),
     "255 names": lambda root: table_of(root, lambda table, path: b"\0\377" + right_leaf(table, path)[2:]),
+    "an outline of 64 steps": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, ends=range(1, 65))),
+    "an outline that goes back": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, ends=[1, 4, 3])),
+    "an outline that ends below": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, ends=[1, 4096])),
     "a step above that is another's": lambda root: table_of(root, directory=lambda path: dir_body(os.path.dirname(path))),
     **{f"noise for leaves {seed}": lambda root, seed=seed: table_of(root, noise(seed)) for seed in range(RANDOM_TABLES)},
     **{f"noise for directories {seed}": lambda root, seed=seed: table_of(root, directory=noise(seed))

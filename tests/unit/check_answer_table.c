@@ -76,12 +76,28 @@ static bool find(const char *path, const struct fp_names *asked)
     return fp_answer_view_find(view, asked, path, strlen(path), &out);
 }
 
+/* An outline has what a request looks at; where there are access files all is filled in. */
+static void assert_outline(void)
+{
+    ck_assert_uint_eq(out.n_steps, in.n_steps);
+    for (unsigned i = 0; i < out.n_steps; i++) {
+        ck_assert_uint_eq(out.steps[i].end, in.steps[i].end);
+        ck_assert_int_eq(out.steps[i].status, in.steps[i].status);
+        ck_assert_uint_eq(out.steps[i].slot, in.steps[i].slot);
+        ck_assert_uint_eq(out.steps[i].generation, in.steps[i].generation);
+    }
+    ck_assert_int_eq(out.outline != NULL, out.n_names == 0 && out.n_steps > 1);
+}
+
 /* As ANSWERs they would have the same bytes. */
-static void assert_same(void)
+static void assert_same(const char *path)
 {
     uint8_t other[FP_MAX_FRAME];
     struct fp_writer w2;
 
+    assert_outline();
+    ck_assert(out.outline == NULL || fp_answer_view_fill_in(view, path, &out));
+    ck_assert_ptr_null(out.outline);
     ck_assert_int_eq(out.fd, -1);
     ck_assert(out.leasable);
     ck_assert_int_eq((int)out.source, FP_SOURCE_CACHE);
@@ -115,7 +131,7 @@ START_TEST(each_shape_is_found)
     snprintf(path, sizeof(path), "%.*s", (int)path_len(), path_of(path_len()));
     publish(path);
     ck_assert(find(path, names_of(&in)));
-    assert_same();
+    assert_same(path);
 }
 END_TEST
 
@@ -128,7 +144,7 @@ START_TEST(a_walk_may_end_before_the_path)
         build(ends[i]);
         publish("/a/a/a/and/further/down");
         ck_assert(find("/a/a/a/and/further/down", &no_names));
-        assert_same();
+        assert_same("/a/a/a/and/further/down");
     }
 }
 END_TEST
@@ -188,7 +204,7 @@ START_TEST(names_may_be_unknown)
     in.leasable = true;
     fp_answer_table_publish(table, &names, "/a/a", 4, &in);
     ck_assert(find("/a/a", &names));
-    assert_same();
+    assert_same("/a/a");
     ck_assert_uint_eq(out.n_names, 0);
 }
 END_TEST
@@ -217,12 +233,12 @@ START_TEST(the_same_again_costs_nothing)
     publish("/a/a");
     ck_assert_uint_eq(fp_answer_table_counts(table).published, 3);
     ck_assert(find("/a/a", &no_names));
-    assert_same();
+    assert_same("/a/a");
     in.steps[1].self.mtime.sec++;
     publish("/a/a");
     ck_assert_uint_eq(fp_answer_table_counts(table).published, 4);
     ck_assert(find("/a/a", &no_names));
-    assert_same();
+    assert_same("/a/a");
 }
 END_TEST
 
@@ -236,13 +252,21 @@ START_TEST(directory_and_file_are_of_one_moment)
     in.steps[1].generation++;
     publish("/a/b");
     ck_assert(find("/a/b", &no_names));
-    assert_same();
-    ck_assert(!find("/a/a", &no_names));
+    assert_same("/a/b");
+    /* What was true at its moment is found, and the lease table tells that it holds no more. */
+    ck_assert(find("/a/a", &no_names));
+    ck_assert_uint_eq(out.steps[1].generation, in.steps[1].generation - 1);
+    ck_assert(!fp_answer_view_fill_in(view, "/a/a", &out));
+    ck_assert_ptr_nonnull(out.outline);
+    ck_assert_uint_eq(out.steps[1].generation, in.steps[1].generation - 1);
+    ck_assert(!fp_answer_view_renew(view, "/a/a", &out));
     in.steps[1].generation--;
     in.steps[1].slot++;
     publish("/a/c");
-    ck_assert(!find("/a/b", &no_names));
+    ck_assert(find("/a/b", &no_names));
+    ck_assert(!fp_answer_view_renew(view, "/a/b", &out));
     ck_assert(find("/a/c", &no_names));
+    assert_same("/a/c");
 }
 END_TEST
 
@@ -256,11 +280,15 @@ START_TEST(a_file_is_watched_while_all_above_it_is)
     in.watched = in.above_watched = false;
     in.steps[0].generation++;
     publish("/a/b");
-    ck_assert(find("/a/a", &no_names) && !out.watched);
+    ck_assert(find("/a/a", &no_names) && out.watched);
+    ck_assert(!fp_answer_view_fill_in(view, "/a/a", &out));
+    ck_assert(fp_answer_view_renew(view, "/a/a", &out) && !out.watched);
+    ck_assert_ptr_null(out.outline);
     ck_assert_uint_eq(out.steps[0].generation, in.steps[0].generation);
+    ck_assert_uint_eq(out.steps[0].self.ino, in.steps[0].self.ino);
     in.above_watched = true;
     publish("/a/b");
-    ck_assert(find("/a/a", &no_names) && out.watched);
+    ck_assert(find("/a/a", &no_names) && fp_answer_view_renew(view, "/a/a", &out) && out.watched);
     ck_assert(find("/a/b", &no_names) && !out.watched);
 }
 END_TEST

@@ -75,7 +75,7 @@ int ap_file_walk(request_rec *r)
 /* ---- the question's double ---- */
 
 static struct fp_step steps[4];
-static const struct fp_step *above[] = { &steps[0], &steps[1], &steps[2] };
+static bool unknown; /* the steps above the last are gone */
 static struct fp_lease lease;
 static struct fp_request answer, *current;
 static unsigned forgotten;
@@ -106,7 +106,12 @@ struct fp_settings *fp_settings_of(const server_rec *s)
 }
 const struct fp_step *fp_lease_step(const struct fp_lease *l, unsigned i)
 {
-    return i + 1 < l->n_steps ? l->above[i] : l->last;
+    return i + 1 < l->n_steps ? &steps[i] : l->last;
+}
+bool fp_lease_fill_in(const struct fp_lease *l)
+{
+    (void)l;
+    return !unknown;
 }
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *p)
 {
@@ -185,7 +190,6 @@ static void set_answer(const char *path)
                                .path_len = fp_path_len(path),
                                .n_steps = 3,
                                .n_names = 2,
-                               .above = above,
                                .last = &steps[2] };
     answer = (struct fp_request){ .r = &request, .lease = &lease };
     request.filename = apr_pstrdup(pool, path);
@@ -338,6 +342,15 @@ static void assert_left(void)
     ck_assert_int_eq(request.finfo.filetype, APR_NOFILE);
 }
 
+START_TEST(core_looks_where_directories_are_unknown)
+{
+    set_answer("/a/b");
+    unknown = true;
+    assert_left();
+    unknown = false;
+}
+END_TEST
+
 START_TEST(core_looks_where_it_would_see_more)
 {
     set_answer("/a/b");
@@ -400,6 +413,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, known_file);
     tcase_add_test(t, path_info);
     tcase_add_test(t, absent_name);
+    tcase_add_test(t, core_looks_where_directories_are_unknown);
     tcase_add_test(t, core_looks_where_it_would_see_more);
     tcase_add_test(t, links_that_may_be_forbidden);
     return s;

@@ -40,11 +40,8 @@ static bool find(const char *path, const struct fp_names *names)
     return fp_answer_view_find(view, names, path, strlen(path), &found);
 }
 
-/* It is there, and holds. */
-static bool holds(const char *path)
+static bool is_valid(void)
 {
-    if (!find(path, &none))
-        return false;
     for (unsigned i = 0; i < found.n_steps; i++) {
         const struct fp_step *s = &found.steps[i];
 
@@ -52,6 +49,14 @@ static bool holds(const char *path)
             return false;
     }
     return true;
+}
+
+/* It is there, and holds. */
+static bool holds(const char *path)
+{
+    return find(path, &none)
+           && (is_valid()
+               || (found.outline != NULL && fp_answer_view_renew(view, path, &found) && is_valid()));
 }
 
 static uint64_t last_ino(void)
