@@ -469,7 +469,7 @@ static void check_httpd(struct check *c)
     check_children(c, &n, uid, clients);
     check_foreign(c, n.foreign);
     if (clients > 0)
-        say(c, GOOD, "%" PRIu64 " connections", clients);
+        say(c, GOOD, "%" PRIu64 " connection%s", clients, clients == 1 ? "" : "s");
     else
         say(c, NOTE,
             "nobody is connected: no request has come yet, or FlashpacheEngine is Off, or "
