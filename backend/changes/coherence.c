@@ -333,8 +333,9 @@ size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
     fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
     fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
     return (size_t)snprintf(buf, size, "%s %s %s%s ttl_ms=%u negative_ttl_ms=%u stale_if_error_ms=%u%s\n",
-                            point, type, fp_watch_by_text(m->by), m->partial ? "+ttl" : "", m->ttl_ms,
-                            m->negative_ttl_ms, m->stale_if_error_ms,
+                            point, type, fp_watch_by_text(m->by), m->partial ? "+ttl" : "",
+                            m->unreported ? 0 : m->ttl_ms, m->unreported ? 0 : m->negative_ttl_ms,
+                            m->stale_if_error_ms,
                             f->is_out != NULL && f->is_out(f->is_out_ctx, m->id) ? " out-of-service" : "");
 }
 

@@ -105,6 +105,8 @@ static const char *noticed(apr_pool_t *p, const struct fp_snapshot_mount *m)
     const char *plus = strchr(m->watch, '+');
     const char *ttl = fp_html_time(p, m->ttl_ms * 1000);
 
+    if (m->ttl_ms == 0)
+        return "no change is reported: each request looks";
     if (strcmp(m->watch, "ttl") == 0)
         return apr_psprintf(p, "no change is reported: requests see each within %s (ttl_ms)", ttl);
     if (plus == NULL)

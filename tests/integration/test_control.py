@@ -387,9 +387,10 @@ def test_mounts(ctl):
         assert len(lines) == len(list(mounts))
     assert any(fields[0] == "/" for fields in lines)
     assert {fields[2] for fields in lines} <= {"ttl", "inotify", "fanotify"}
+    looked_at = ("ttl_ms=0", "negative_ttl_ms=0", "stale_if_error_ms=0")
     assert {tuple(fields[3:6]) for fields in lines} == {
-        (f"ttl_ms={TTL_MS}", f"negative_ttl_ms={TTL_MS}", "stale_if_error_ms=0")}
-    assert [fields[2] for fields in lines if fields[0] == "/proc"] == ["ttl"]
+        (f"ttl_ms={TTL_MS}", f"negative_ttl_ms={TTL_MS}", "stale_if_error_ms=0"), looked_at}
+    assert [(fields[2], *fields[3:6]) for fields in lines if fields[0] == "/proc"] == [("ttl", *looked_at)]
 
 
 # without a daemon, and wrong command lines
