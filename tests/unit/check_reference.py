@@ -161,8 +161,8 @@ def outcomes():
         table = section("docs/directives.md", f"| reason | {outcome} because |")
         in_code = {reason for name, reason in rows if name == outcome}
         yield f"reason of a {outcome}", in_code, once(first_cells(table)), "docs/directives.md"
-    note = re.search(r"^\| `%\{flashpache\}n` \|.*$", text("docs/directives.md"), re.M).group()
-    yield "outcome", {name for name, _ in rows}, set(re.findall(r"`(\w+)`:", note)), "%{flashpache}n in docs/directives.md"
+    words = section("docs/directives.md", "| word | the answer |")
+    yield "outcome", {name for name, _ in rows}, once(first_cells(words)), "docs/directives.md"
 
 
 def counters():
