@@ -39,12 +39,12 @@ struct fp_entry *fp_entry_find_nearest(const struct fp_cache *c, const char *pat
     return e;
 }
 
-static void enqueue(struct fp_cache *c, struct fp_entry *e)
+void fp_entry_enqueue(struct fp_cache *c, struct fp_entry *e)
 {
     TAILQ_INSERT_HEAD(&c->sieves[e->kind].queue, e, link);
 }
 
-static void dequeue(struct fp_cache *c, struct fp_entry *e)
+void fp_entry_dequeue(struct fp_cache *c, struct fp_entry *e)
 {
     struct fp_sieve *s = &c->sieves[e->kind];
 
@@ -58,12 +58,12 @@ void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind
     if (e->kind == kind)
         return;
     if (LIST_EMPTY(&e->children))
-        dequeue(c, e);
+        fp_entry_dequeue(c, e);
     c->sieves[e->kind].count--;
     e->kind = kind;
     c->sieves[kind].count++;
     if (LIST_EMPTY(&e->children))
-        enqueue(c, e);
+        fp_entry_enqueue(c, e);
 }
 
 const struct fp_meta *fp_entry_target(const struct fp_entry *e)
@@ -79,6 +79,25 @@ bool fp_entry_is_dir(const struct fp_entry *e)
 bool fp_entry_is_file(const struct fp_entry *e)
 {
     return e->status == FP_OK && e->target_status == FP_OK && S_ISREG(fp_entry_target(e)->mode);
+}
+
+/* ---- in the tree ---- */
+
+bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e)
+{
+    if (TAILQ_EMPTY(&c->purging))
+        return false;
+    for (const struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
+        if (p->purged_below > e->purge)
+            return true;
+    }
+    return false;
+}
+
+void fp_entry_count(struct fp_entry *e, long more)
+{
+    for (struct fp_entry *p = e->parent; p != NULL; p = p->parent)
+        p->below += (size_t)more;
 }
 
 /* ---- descriptors ---- */
@@ -230,8 +249,7 @@ static void take_referenced(struct fp_cache *c, struct fp_entry *e)
         e->visited = e->used = true;
 }
 
-/* True if a client asked for the entry, or used a lease on it, since the hand last came by. */
-static bool take_visited(struct fp_cache *c, struct fp_entry *e)
+bool fp_entry_take_visited(struct fp_cache *c, struct fp_entry *e)
 {
     bool visited;
 
@@ -320,131 +338,6 @@ void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e)
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
-void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
-{
-    dequeue(c, e);
-    c->sieves[e->kind].count--;
-    fp_index_remove(&c->entries, &e->indexed);
-    fp_entry_leave_purge(c, e);
-    if (e->parent != NULL) {
-        LIST_REMOVE(e, sibling);
-        if (LIST_EMPTY(&e->parent->children))
-            enqueue(c, e->parent);
-    }
-    fp_entry_drop_fd(c, e);
-    c->bytes -= fp_entry_bytes(e);
-    fp_dependencies_drop(c->dependencies, &e->dependencies);
-    fp_timer_clear(&c->wheel, &e->refresh);
-    if (c->lease_table != NULL) {
-        fp_lease_table_release(c->lease_table, e->slot);
-        fp_lease_table_release(c->lease_table, e->end_slot);
-    }
-    free(e->target);
-    fp_entry_forget_access(e);
-    free(e);
-}
-
-/* The entry where the hand stops, which is to go; NULL: none can. */
-static struct fp_entry *move_hand(struct fp_cache *c, enum fp_kind kind)
-{
-    struct fp_sieve *s = &c->sieves[kind];
-    struct fp_entry *e = s->hand;
-    size_t visits = FP_SIEVE_VISITS;
-
-    for (;;) {
-        if (e == NULL)
-            e = TAILQ_LAST(&s->queue, fp_entry_queue);
-        if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e && TAILQ_NEXT(e, link) == NULL))
-            return NULL;
-        c->counts.visits++;
-        if (e != c->newest && (visits == 0 || !take_visited(c, e)))
-            break;
-        visits -= visits > 0;
-        e = TAILQ_PREV(e, fp_entry_queue, link);
-    }
-    s->hand = e;
-    return e;
-}
-
-/* Takes the hand off the newest entry, as if that were
- * not there yet: it came before there was room for it. */
-static void leave_newest(struct fp_cache *c, enum fp_kind kind)
-{
-    if (c->sieves[kind].hand != NULL && c->sieves[kind].hand == c->newest)
-        c->sieves[kind].hand = NULL;
-}
-
-bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
-{
-    struct fp_entry *e = move_hand(c, kind);
-
-    if (e == NULL)
-        return false;
-    fp_entry_evict(c, e);
-    leave_newest(c, kind);
-    c->counts.evictions++;
-    return true;
-}
-
-bool fp_entry_close_file(struct fp_cache *c)
-{
-    struct fp_entry *e = move_hand(c, FP_KIND_FILE);
-
-    if (e == NULL)
-        return false;
-    fp_entry_drop_fd(c, e);
-    e->tried = false;
-    fp_entry_set_kind(c, e, fp_entry_kind(e));
-    leave_newest(c, FP_KIND_FILE);
-    c->counts.closed++;
-    return true;
-}
-
-/* Directories above a file cannot go before it: then files have to go. */
-bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
-{
-    return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
-           || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
-}
-
-/* If more descriptors wait to be closed than there is room for, the rest take the place of files meanwhile.
- * Else a file system that answers no close would use up all descriptors. */
-static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
-{
-    const size_t limit = c->sieves[kind].limit, closing = kind == FP_KIND_FILE ? fp_closer_waiting() : 0;
-    const size_t over = closing > c->spare ? closing - c->spare : 0, most = limit - limit / 4;
-
-    return limit - (over < most ? over : most);
-}
-
-static bool is_over_limits(const struct fp_cache *c)
-{
-    for (int k = 0; k < FP_KINDS; k++) {
-        if (c->sieves[k].count > limit_now(c, (enum fp_kind)k))
-            return true;
-    }
-    return c->bytes > c->max_bytes;
-}
-
-void fp_entry_trim(struct fp_cache *c)
-{
-    size_t evicted;
-
-    /* Purged entries are of no use to anybody: some of them make room first. */
-    if (is_over_limits(c))
-        fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
-    for (int k = 0; k < FP_KINDS; k++) {
-        const size_t limit = limit_now(c, (enum fp_kind)k);
-
-        while (k == FP_KIND_FILE && c->sieves[k].count > limit && fp_entry_close_file(c))
-            ;
-        while (c->sieves[k].count > limit && fp_entry_evict_for(c, (enum fp_kind)k))
-            ;
-    }
-    while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_NEGATIVE))
-        ;
-}
-
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent)
 {
     struct fp_entry *e = fp_memory_take_zeroed(1, sizeof(*e) + len + 1);
@@ -464,12 +357,12 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     e->slot = take_slot(c, e);
     c->bytes += fp_entry_bytes(e);
     c->sieves[e->kind].count++;
-    enqueue(c, e);
+    fp_entry_enqueue(c, e);
     e->purge = c->n_purges;
     if (parent == NULL)
         return e;
     if (LIST_EMPTY(&parent->children))
-        dequeue(c, parent);
+        fp_entry_dequeue(c, parent);
     LIST_INSERT_HEAD(&parent->children, e, sibling);
     fp_entry_count(e, 1);
     return e;

@@ -2,7 +2,8 @@
 /*
  * The entries of the cache: their members, their place in the tree, and their end.
  * Private to cache.c (lookups), cache_insert.c (results of walks), cache_change.c
- * (changes, forgetting), cache_purge.c (purges of trees) and cache_check.c (invariants).
+ * (changes, forgetting) and cache_check.c (invariants).  Beneath them cache_evict.c (eviction) stands
+ * on cache_purge.c (purges of trees, the end of an entry), and that on cache_entry.c.
  */
 #ifndef FP_CACHE_ENTRY_H
 #define FP_CACHE_ENTRY_H
@@ -83,9 +84,6 @@ TAILQ_HEAD(fp_entry_queue, fp_entry);
  * kinds do not compete, so a scan of negatives evicts no file.  An entry
  * with children is in no queue: it cannot go before them.
  */
-#define FP_MAKE_ROOM    32  /* visits of purged entries, before one is evicted that is not */
-#define FP_SIEVE_VISITS 128 /* of one eviction: children can set marks as fast as the hand clears them */
-
 struct fp_sieve {
     struct fp_entry_queue queue;
     struct fp_entry *hand;
@@ -164,24 +162,19 @@ const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
 /* About how much memory the entry takes. */
 size_t fp_entry_bytes(const struct fp_entry *e);
 
-/* ---- purging ---- */
-
 /* True if the entry was purged and is still there. */
 bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e);
-/* Purges all below the entry and ends the leases there; takes no time for what lies there.
- * Returns how many entries were purged. */
-size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e);
-/* Visits at most so many entries below purges, and evicts those that are purged.  False:
- * there is nothing left to do.  *evicted_r: how many were evicted. */
-bool fp_entry_reclaim(struct fp_cache *c, size_t visits, size_t *evicted_r);
-/* A walk has come to a purged entry: nothing is known of it, and it is purged no more. */
-void fp_entry_revive(struct fp_cache *c, struct fp_entry *e);
 
-/* ---- changing ---- */
+/* ---- changing: cache_entry.c ---- */
 
 /* A new entry, of which nothing is known, below its parent (NULL for "/"); NULL
  * when out of memory. */
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent);
+/* Puts an entry without children at the head of its kind's queue, or takes it out. */
+void fp_entry_enqueue(struct fp_cache *c, struct fp_entry *e);
+void fp_entry_dequeue(struct fp_cache *c, struct fp_entry *e);
+/* Adds more to the counts of the entries above this one. */
+void fp_entry_count(struct fp_entry *e, long more);
 void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind);
 /* Takes the descriptor; a directory is then among the open ones. */
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);
@@ -189,6 +182,8 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);
 void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, uint64_t at);
 /* Drops the entry's descriptor, or the place of its content. */
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
+/* Closes the least recently used of the open directories above their limit. */
+void fp_entry_trim_open_dirs(struct fp_cache *c);
 /* Notes that the open directory was used. */
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e);
 /* Frees the list of access files; what the entry takes is counted by the caller. */
@@ -212,18 +207,30 @@ void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
 /* True if a client asked for the entry, or used a lease on it, since it was seen. */
 bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);
+/* The same since the last call of this. */
+bool fp_entry_take_visited(struct fp_cache *c, struct fp_entry *e);
 /* To be called when a change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 
-/* ---- going ---- */
+/* ---- purging, and the end of an entry: cache_purge.c ---- */
 
-/* Takes an entry that goes out of the purges that are under way, and out of the counts above it. */
-void fp_entry_leave_purge(struct fp_cache *c, struct fp_entry *e);
-/* Adds more to the counts of the entries above this one. */
-void fp_entry_count(struct fp_entry *e, long more);
+/* Purges all below the entry and ends the leases there; takes no time for what lies there.
+ * Returns how many entries were purged. */
+size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e);
+/* Visits at most so many entries below purges, and evicts those that are purged.  False:
+ * there is nothing left to do.  *evicted_r: how many were evicted. */
+bool fp_entry_reclaim(struct fp_cache *c, size_t visits, size_t *evicted_r);
+/* A walk has come to a purged entry: nothing is known of it, and it is purged no more. */
+void fp_entry_revive(struct fp_cache *c, struct fp_entry *e);
 
 /* Only for an entry without children. */
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
+
+/* ---- eviction: cache_evict.c ---- */
+
+#define FP_MAKE_ROOM    32  /* visits of purged entries, before one is evicted that is not */
+#define FP_SIEVE_VISITS 128 /* of one eviction: children can set marks as fast as the hand clears them */
+
 /* Evicts an entry of that kind; false: none could go. */
 bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind);
 /* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk,
@@ -233,6 +240,5 @@ bool fp_entry_close_file(struct fp_cache *c);
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);
 /* Evicts all that is over the limits. */
 void fp_entry_trim(struct fp_cache *c);
-void fp_entry_trim_open_dirs(struct fp_cache *c);
 
 #endif

@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Purges of trees.  All entries below one are purged at once, by a number that they do not
- * have, and evicted later, a few at a time.
+ * The end of entries.  A purge of a tree: all entries below one are purged at once, by a number that
+ * they do not have, and evicted later, a few at a time.
  */
 #include "config.h"
 #include "cache/cache_entry.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
-bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e)
-{
-    if (TAILQ_EMPTY(&c->purging))
-        return false;
-    for (const struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
-        if (p->purged_below > e->purge)
-            return true;
-    }
-    return false;
-}
-
-void fp_entry_count(struct fp_entry *e, long more)
-{
-    for (struct fp_entry *p = e->parent; p != NULL; p = p->parent)
-        p->below += (size_t)more;
-}
+#include "cache/dependency.h"
+#include "common/lease_table.h"
 
 void fp_entry_revive(struct fp_cache *c, struct fp_entry *e)
 {
@@ -59,7 +46,8 @@ static void end_purge(struct fp_cache *c, struct fp_entry *root)
     c->n_purging--;
 }
 
-void fp_entry_leave_purge(struct fp_cache *c, struct fp_entry *e)
+/* Takes an entry that goes out of the purges that are under way, and out of the counts above it. */
+static void leave_purge(struct fp_cache *c, struct fp_entry *e)
 {
     if (e->parent != NULL && !fp_entry_is_purged(c, e))
         fp_entry_count(e, -1);
@@ -67,6 +55,30 @@ void fp_entry_leave_purge(struct fp_cache *c, struct fp_entry *e)
         end_purge(c, e);
     if (c->purge_next == e)
         c->purge_next = next_of(e);
+}
+
+void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
+{
+    fp_entry_dequeue(c, e);
+    c->sieves[e->kind].count--;
+    fp_index_remove(&c->entries, &e->indexed);
+    leave_purge(c, e);
+    if (e->parent != NULL) {
+        LIST_REMOVE(e, sibling);
+        if (LIST_EMPTY(&e->parent->children))
+            fp_entry_enqueue(c, e->parent);
+    }
+    fp_entry_drop_fd(c, e);
+    c->bytes -= fp_entry_bytes(e);
+    fp_dependencies_drop(c->dependencies, &e->dependencies);
+    fp_timer_clear(&c->wheel, &e->refresh);
+    if (c->lease_table != NULL) {
+        fp_lease_table_release(c->lease_table, e->slot);
+        fp_lease_table_release(c->lease_table, e->end_slot);
+    }
+    free(e->target);
+    fp_entry_forget_access(e);
+    free(e);
 }
 
 size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e)

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Eviction: which entry goes, and what is over the limits. */
+#include "config.h"
+#include "cache/cache_entry.h"
+
+#include <stddef.h>
+
+#include "privsep/closer.h"
+
+/* The entry where the hand stops, which is to go; NULL: none can. */
+static struct fp_entry *move_hand(struct fp_cache *c, enum fp_kind kind)
+{
+    struct fp_sieve *s = &c->sieves[kind];
+    struct fp_entry *e = s->hand;
+    size_t visits = FP_SIEVE_VISITS;
+
+    for (;;) {
+        if (e == NULL)
+            e = TAILQ_LAST(&s->queue, fp_entry_queue);
+        if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e && TAILQ_NEXT(e, link) == NULL))
+            return NULL;
+        c->counts.visits++;
+        if (e != c->newest && (visits == 0 || !fp_entry_take_visited(c, e)))
+            break;
+        visits -= visits > 0;
+        e = TAILQ_PREV(e, fp_entry_queue, link);
+    }
+    s->hand = e;
+    return e;
+}
+
+/* Takes the hand off the newest entry, as if that were
+ * not there yet: it came before there was room for it. */
+static void leave_newest(struct fp_cache *c, enum fp_kind kind)
+{
+    if (c->sieves[kind].hand == c->newest)
+        c->sieves[kind].hand = NULL;
+}
+
+bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
+{
+    struct fp_entry *e = move_hand(c, kind);
+
+    if (e == NULL)
+        return false;
+    fp_entry_evict(c, e);
+    leave_newest(c, kind);
+    c->counts.evictions++;
+    return true;
+}
+
+bool fp_entry_close_file(struct fp_cache *c)
+{
+    struct fp_entry *e = move_hand(c, FP_KIND_FILE);
+
+    if (e == NULL)
+        return false;
+    fp_entry_drop_fd(c, e);
+    e->tried = false;
+    fp_entry_set_kind(c, e, fp_entry_kind(e));
+    leave_newest(c, FP_KIND_FILE);
+    c->counts.closed++;
+    return true;
+}
+
+/* Directories above a file cannot go before it: then files have to go. */
+bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
+{
+    return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
+           || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
+}
+
+/* If more descriptors wait to be closed than there is room for, the rest take the place of files meanwhile.
+ * Else a file system that answers no close would use up all descriptors. */
+static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
+{
+    const size_t limit = c->sieves[kind].limit, closing = kind == FP_KIND_FILE ? fp_closer_waiting() : 0;
+    const size_t over = closing > c->spare ? closing - c->spare : 0, most = limit - limit / 4;
+
+    return limit - (over < most ? over : most);
+}
+
+static bool is_over_limits(const struct fp_cache *c)
+{
+    for (int k = 0; k < FP_KINDS; k++) {
+        if (c->sieves[k].count > limit_now(c, (enum fp_kind)k))
+            return true;
+    }
+    return c->bytes > c->max_bytes;
+}
+
+void fp_entry_trim(struct fp_cache *c)
+{
+    size_t evicted;
+
+    /* Purged entries are of no use to anybody: some of them make room first. */
+    if (is_over_limits(c))
+        fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
+    for (int k = 0; k < FP_KINDS; k++) {
+        const size_t limit = limit_now(c, (enum fp_kind)k);
+
+        while (k == FP_KIND_FILE && c->sieves[k].count > limit && fp_entry_close_file(c))
+            ;
+        while (c->sieves[k].count > limit && fp_entry_evict_for(c, (enum fp_kind)k))
+            ;
+    }
+    while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_NEGATIVE))
+        ;
+}
