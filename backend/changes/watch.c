@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "changes/watch_fanotify.h"
+#include "changes/watch_inotify.h"
 #include "common/packet.h"
 
 /* Clients share the pipe's own descriptor, and could make it block. */
@@ -115,13 +116,6 @@ int fp_watch_event_set(const struct fp_watch *w)
             fp_close(&set);
     }
     return set;
-}
-
-int fp_watch_queued(int fd)
-{
-    int n = 0;
-
-    return ioctl(fd, FIONREAD, &n) == 0 ? n : 0;
 }
 
 bool fp_watch_is_pending(const struct fp_watch *w)

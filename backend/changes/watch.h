@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 #include "changes/mounts.h"
-#include "common/walk_result.h"
+#include "changes/watch_events.h"
 
 struct fp_watch {
     int inotify, fanotify; /* -1: not at all */
@@ -31,25 +31,6 @@ struct fp_watch {
     { \
         -1, -1, -1, { -1, -1 }, -1, NULL \
     } /* the state before fp_watch_begin() */
-
-/* How much inotify watches: a directory with the objects of its names, its names alone, or a file. */
-enum fp_watch_what { FP_WATCH_FILE, FP_WATCH_DIRECTORY, FP_WATCH_NAMES };
-
-/* Called for events. */
-struct fp_watch_ops {
-    /*
-     * In the directory with that key something happened to the name; an empty
-     * name: to that directory or file itself.  replaced: the name stands for
-     * something else now, or for nothing.
-     */
-    void (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
-    /* The watch on that directory or file has ended. */
-    void (*gone)(void *ctx, const struct fp_watch_key *key);
-    /* Events were lost, or cannot be read: anything may have changed. */
-    void (*lost)(void *ctx);
-    /* True if something depends on the key: again, perhaps, after fp_watch_forget(). */
-    bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
-};
 
 /* To be called before all else here.  A process that ends closes its descriptors in the order of their
  * numbers, and clients must see the end of the pipe first.  -1 with errno. */
@@ -101,29 +82,5 @@ void fp_watch_drain_remounts(const struct fp_watch *w);
 /* Passes on every event that was queued before the call, and not for ever those that follow.  The length of
  * the kernel's queues bounds the cost. */
 void fp_watch_drain(const struct fp_watch *w, const struct fp_watch_ops *ops, void *ctx);
-
-/* ---- the two kinds: watch_inotify.c, watch_fanotify.c ---- */
-
-/* The answer of ioctl(FIONREAD): for inotify's queue its bytes, for fanotify's less than its bytes; 0: it is
- * empty. */
-int fp_watch_queued(int fd);
-
-int fp_inotify_open(void);
-fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct fp_watch_key *key);
-void fp_inotify_forget(int inotify, const struct fp_watch_key *key);
-/* Ends more watches: the events of those that were ended have been read. */
-void fp_inotify_forget_more(int inotify, const struct fp_watch_ops *ops, void *ctx);
-/* True if some watches wait to be ended. */
-bool fp_inotify_has_more(void);
-void fp_inotify_drain(int inotify, const struct fp_watch_ops *ops, void *ctx);
-
-int fp_fanotify_open(void);
-bool fp_fanotify_mark(int fanotify, const char *mount_point);
-FILE *fp_fanotify_open_marks(int fanotify);
-size_t fp_fanotify_marked(FILE *marks, dev_t *devs, size_t max);
-fp_status fp_fanotify_place(int fd, struct fp_watch_key *key);
-/* Returns -1 if the kernel, or our rights, do not do. */
-int fp_fanotify_open_remounts(void);
-void fp_fanotify_drain(int fanotify, const struct fp_watch_ops *ops, void *ctx);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "changes/watch.h"
+#include "changes/watch_fanotify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/packet.h"
+#include "common/watch_by.h"
 
 #ifndef FAN_REPORT_DFID_NAME
 #define FAN_REPORT_DFID_NAME 0x00000c00

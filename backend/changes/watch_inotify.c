@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "changes/watch.h"
+#include "changes/watch_inotify.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 #include "common/memory.h"
 #include "common/packet.h"
+#include "common/watch_by.h"
 
 /*
  * A directory's watch reports its names and their modes, a file's the writes to it.  A directory above

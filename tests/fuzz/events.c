@@ -3,7 +3,8 @@
 #include "config.h"
 #include "fuzz.h"
 
-#include "changes/watch.h"
+#include "changes/watch_fanotify.h"
+#include "common/watch_by.h"
 
 static void changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced)
 {

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "changes/watch_inotify.h"
 #include "watch_kit.h"
 
 /* ---- names ---- */

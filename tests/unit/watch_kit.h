@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 
 #include "changes/watch.h"
+#include "changes/watch_fanotify.h"
 #include "unit.h"
 
 #define MAX_EVENTS 4096
