@@ -231,8 +231,6 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
 #define FP_MAKE_ROOM    32  /* visits of purged entries, before one is evicted that is not */
 #define FP_SIEVE_VISITS 128 /* of one eviction: children can set marks as fast as the hand clears them */
 
-/* Evicts an entry of that kind; false: none could go. */
-bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind);
 /* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk,
  * but clients open files of this machine by themselves.  False: there is none. */
 bool fp_entry_close_file(struct fp_cache *c);

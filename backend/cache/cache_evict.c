@@ -37,7 +37,8 @@ static void leave_newest(struct fp_cache *c, enum fp_kind kind)
         c->sieves[kind].hand = NULL;
 }
 
-bool fp_entry_evict_from(struct fp_cache *c, enum fp_kind kind)
+/* Evicts an entry of that kind; false: none could go. */
+static bool evict_from(struct fp_cache *c, enum fp_kind kind)
 {
     struct fp_entry *e = move_hand(c, kind);
 
@@ -66,8 +67,8 @@ bool fp_entry_close_file(struct fp_cache *c)
 /* Directories above a file cannot go before it: then files have to go. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
 {
-    return fp_entry_evict_from(c, kind) || fp_entry_evict_from(c, FP_KIND_NEGATIVE)
-           || fp_entry_evict_from(c, FP_KIND_FILE) || fp_entry_evict_from(c, FP_KIND_DIRECTORY);
+    return evict_from(c, kind) || evict_from(c, FP_KIND_NEGATIVE) || evict_from(c, FP_KIND_FILE)
+           || evict_from(c, FP_KIND_DIRECTORY);
 }
 
 /* If more descriptors wait to be closed than there is room for, the rest take the place of files meanwhile.

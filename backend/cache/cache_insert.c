@@ -510,7 +510,6 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
 
     if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len && !fp_answer_is_failure(a)
         && (base == NULL || (e != NULL && e->generation == base->generation && !fp_entry_is_purged(c, e)))) {
-        c->counts.inserts++;
         for (unsigned i = 0; i < a->n_steps; i++) {
             e = insert_step(c, path, e, &a->steps[i], &seen);
             if (e == NULL)
