@@ -357,54 +357,80 @@ static void set_reports(struct flashpached *d)
     fp_dispatch_set_observer(d->dispatch, &d->observer);
 }
 
-static bool start(struct flashpached *d)
+/* The processes beside this one, and the loop that hears of their ends. */
+static bool start_processes(struct flashpached *d)
 {
     const struct fp_conf *c = d->conf;
     const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
-    const struct fp_dispatch_settings dispatch = fp_derive_dispatch(d, c);
-    struct fp_listener_settings listener = { .path = c->socket,
-                                             .sock = d->sock,
-                                             .lock = d->lock,
-                                             .own = d->own_socket,
-                                             .uid = c->uid,
-                                             .gid = c->gid,
-                                             .max_connections = fp_derive_connections(d, c),
-                                             .ops = &fp_router_ops,
-                                             .ctx = &d->router,
-                                             .out_of_descriptors = fp_router_out_of_descriptors,
-                                             .monitor = &d->monitor };
 
-    ev_set_allocator(take_for_loop);
     create_sandboxes(d);
     d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->view,       &d->watch,
                                                  d->workers_sandbox, d->noise,      d->whereabouts };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify, d->args.supervised };
-    d->loop = start_monitor(d) && fp_warm_start(&d->warm, c, d->args.supervised) ? ev_default_loop(EVFLAG_NOENV) : NULL;
+    if (!start_monitor(d) || !fp_warm_start(&d->warm, c, d->args.supervised))
+        return false;
+    d->loop = ev_default_loop(EVFLAG_NOENV);
     if (d->loop == NULL)
         return false;
     start_closers(d);
     d->workers = fp_worker_pool_create(d->loop, &workers);
-    if (d->workers == NULL || !start_cache(d))
-        return false;
-    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &d->tables, &dispatch);
+    return d->workers != NULL;
+}
+
+static bool start_dispatch(struct flashpached *d)
+{
+    const struct fp_dispatch_settings settings = fp_derive_dispatch(d, d->conf);
+
+    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &d->tables, &settings);
     d->router = (struct fp_router){ d->dispatch, &d->control };
-    listener.tables = &d->tables;
-    listener.watch = &d->watch;
-    listener.sees = &d->sees;
-    d->listener = d->dispatch != NULL ? fp_listener_create(d->loop, &listener) : NULL;
+    return d->dispatch != NULL;
+}
+
+static bool start_listener(struct flashpached *d)
+{
+    const struct fp_conf *c = d->conf;
+    const struct fp_listener_settings settings = { .path = c->socket,
+                                                   .sock = d->sock,
+                                                   .lock = d->lock,
+                                                   .own = d->own_socket,
+                                                   .uid = c->uid,
+                                                   .gid = c->gid,
+                                                   .max_connections = fp_derive_connections(d, c),
+                                                   .ops = &fp_router_ops,
+                                                   .ctx = &d->router,
+                                                   .out_of_descriptors = fp_router_out_of_descriptors,
+                                                   .monitor = &d->monitor,
+                                                   .tables = &d->tables,
+                                                   .watch = &d->watch,
+                                                   .sees = &d->sees };
+
+    d->listener = fp_listener_create(d->loop, &settings);
     d->sock = d->lock = -1;
-    if (d->listener == NULL || fp_observer_init(&d->observer, d->coherence, c->slow_log_ms) == -1)
-        return false;
-    set_reports(d);
-    fp_wakeups_count(&d->wakeups, d->loop);
+    return d->listener != NULL;
+}
+
+/* The ends of this process, and of those without which it ends. */
+static void watch_for_ends(struct flashpached *d)
+{
     if (d->args.supervised)
         fp_supervisor_watch(d->loop);
-    fp_join_fleet(d, d->conf);
     ev_io_init(&d->monitor_gone, on_monitor_gone, d->monitor.sock, EV_READ);
     d->monitor_gone.data = d;
     ev_io_start(d->loop, &d->monitor_gone);
     watch_signal(d, &d->sigterm, SIGTERM, on_stop);
     watch_signal(d, &d->sigint, SIGINT, on_stop);
+}
+
+static bool start(struct flashpached *d)
+{
+    ev_set_allocator(take_for_loop);
+    if (!start_processes(d) || !start_cache(d) || !start_dispatch(d) || !start_listener(d)
+        || fp_observer_init(&d->observer, d->coherence, d->conf->slow_log_ms) == -1)
+        return false;
+    set_reports(d);
+    fp_wakeups_count(&d->wakeups, d->loop);
+    fp_join_fleet(d, d->conf);
+    watch_for_ends(d);
     watch_signal(d, &d->sighup, SIGHUP, on_reload);
     watch_signal(d, &d->sigusr1, SIGUSR1, on_stats);
     fp_warm_read(&d->warm, d->loop, d->dispatch);
