@@ -370,16 +370,18 @@ static fp_status read_answer(const struct worker *p)
     return FP_OK;
 }
 
-/* p has no job any more. */
-static void become_idle(struct worker *p)
+/* p's job is done, and gone. */
+static void end_job(struct worker *p)
 {
     struct fp_worker_pool *pool = p->pool;
+    struct job *j = p->job;
 
     ev_timer_stop(pool->loop, &p->deadline);
-    fp_mount_queues_left(&pool->queues, &p->job->waiting);
+    fp_mount_queues_left(&pool->queues, &j->waiting);
     p->job = NULL;
     pool->counts.running--;
     run_queue(pool);
+    free(j);
 }
 
 /* For messages: the path that the job's worker looks at, or words in its place. */
@@ -391,50 +393,50 @@ static const char *path_of(const struct job *j, int *len_r)
     return path != NULL ? path : j->task->lookup.path;
 }
 
+/* The worker has ended, or what it says cannot be read. */
+static void replace(struct worker *p, fp_status why)
+{
+    int len;
+    const char *path = path_of(p->job, &len);
+
+    p->pool->counts.deaths++;
+    fp_log(FP_LOG_WARNING, 20, "worker %d is gone (%s) while it looked at %.*s: replacing it", (int)p->pid,
+           fp_status_text(why), len, path);
+    lose(p, FP_FAILED);
+}
+
+/* Passes the answer out.  The worker goes on before that, unless it still has to close the file. */
+static void pass_answer(struct worker *p)
+{
+    struct fp_worker_pool *pool = p->pool;
+    struct fp_answer *a = &pool->answer;
+    const struct job j = *p->job;
+    const uint32_t mount = fp_mount_queue_mount(j.waiting.queue);
+
+    p->job->done = NULL;
+    if (!fp_result_is_closed_later(a))
+        end_job(p);
+    j.done(j.ctx, a->status, a->status == FP_OK ? a : NULL, &pool->result, j.began_ms);
+    fp_close_file(&a->fd, mount);
+}
+
 static void on_readable(struct ev_loop *loop, ev_io *w, int events)
 {
     struct worker *p = w->data;
-    struct fp_worker_pool *pool = p->pool;
-    struct fp_answer *a = &pool->answer;
-    struct job *j = p->job;
-    const bool closing = j != NULL && j->done == NULL;
-    const uint32_t mount = j != NULL ? fp_mount_queue_mount(j->waiting.queue) : 0;
-    fp_status st = closing ? read_closed(p) : read_answer(p);
-    fp_worker_done *done;
-    struct job answered;
-    const char *path;
-    int path_len;
+    const bool closing = p->job != NULL && p->job->done == NULL;
+    const fp_status st = closing ? read_closed(p) : read_answer(p);
 
     fp_turn_work(FP_WORK_RESULT);
     (void)loop;
     (void)events;
     if (st == FP_AGAIN)
         return;
-    if (st != FP_OK) {
-        path = path_of(j, &path_len);
-        pool->counts.deaths++;
-        fp_log(FP_LOG_WARNING, 20,
-               "worker %d is gone (%s) while it looked at %.*s: "
-               "replacing it",
-               (int)p->pid, fp_status_text(st), path_len, path);
-        lose(p, FP_FAILED);
-        return;
-    }
-    if (closing) {
-        become_idle(p);
-        free(j);
-        return;
-    }
-    done = j->done;
-    j->done = NULL;
-    answered = *j;
-    if (!fp_result_is_closed_later(a)) {
-        /* The worker goes on before the answer is passed out. */
-        become_idle(p);
-        free(j);
-    }
-    done(answered.ctx, a->status, a->status == FP_OK ? a : NULL, &pool->result, answered.began_ms);
-    fp_close_file(&a->fd, mount);
+    if (st != FP_OK)
+        replace(p, st);
+    else if (closing)
+        end_job(p);
+    else
+        pass_answer(p);
 }
 
 void fp_worker_pool_hear(struct fp_worker_pool *pool)
