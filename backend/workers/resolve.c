@@ -273,15 +273,33 @@ static void take_file(struct walk *w, const struct fp_meta *m, bool known)
     read_ahead(a->fd, w->r->settings->read_ahead, m->size);
 }
 
+/* Opens the regular file at the path's end, to be answered by its content or its descriptor. */
+static fp_status open_file(struct walk *w, struct fp_meta *m, bool known)
+{
+    struct fp_answer *a = w->a;
+    fp_status st = open_once(w->r, w->dir.fd, &a->fd);
+
+    if (a->fd != -1 && take_content(w, m))
+        return FP_OK;
+    if (st == FP_OK)
+        st = look_late(w, m);
+    if (st == FP_OK)
+        st = look_at_open(w->r, w->dir.fd, m, &a->fd);
+    if (st != FP_OK)
+        fp_close(&a->fd);
+    if (a->fd != -1)
+        take_file(w, m, known);
+    return st;
+}
+
 /* A directory is kept to begin other walks at.  A file is opened, unless it is as it was before
  * and is not to be answered by its content. */
 static fp_status finish(struct walk *w)
 {
     struct fp_answer *a = w->a;
     struct fp_step *last = &a->steps[a->n_steps - 1];
-    bool link = S_ISLNK(last->self.mode);
+    const bool link = S_ISLNK(last->self.mode), known = w->task->has_known && !link;
     struct fp_meta *m = link ? &last->target : &last->self;
-    bool known = w->task->has_known && !link;
     fp_status st;
 
     if (w->dir.fd == -1)
@@ -299,17 +317,7 @@ static fp_status finish(struct walk *w)
         a->unchanged = true;
         return FP_OK;
     }
-    st = open_once(w->r, w->dir.fd, &a->fd);
-    if (a->fd != -1 && take_content(w, m))
-        return FP_OK;
-    if (st == FP_OK)
-        st = look_late(w, m);
-    if (st == FP_OK)
-        st = look_at_open(w->r, w->dir.fd, m, &a->fd);
-    if (st != FP_OK)
-        fp_close(&a->fd);
-    if (a->fd != -1)
-        take_file(w, m, known);
+    st = open_file(w, m, known);
     if (st == FP_OK || st > FP_IOERROR)
         return st;
     /* The status is the file system's word on the file, not on the question. */
@@ -430,13 +438,34 @@ static bool is_removed(int dir)
     return fp_call_statx(dir, "", AT_EMPTY_PATH, STATX_NLINK, &st) == 0 && st.stx_nlink == 0;
 }
 
+/* Begins at "/", or at base: a directory on the way that is open already. */
+static fp_status begin(struct walk *w, int base)
+{
+    const struct fp_lookup *l = &w->task->lookup;
+
+    if (!fp_resolver_is_within(w->r, l->path, l->path_len))
+        return FP_REFUSED;
+    w->dir.fd = fcntl(base != -1 ? base : w->r->slash, F_DUPFD_CLOEXEC, 0);
+    if (w->dir.fd == -1)
+        return FP_BUSY;
+    if (base == -1) {
+        look_at_root(w);
+        return FP_OK;
+    }
+    fp_node_identify(&w->dir);
+    w->links = w->task->base_links;
+    fp_resolver_at(w->r, w->dir.mount);
+    fp_resolver_sync_names(w->r, base, w->dir.mount);
+    return FP_OK;
+}
+
 void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, struct fp_answer *a,
                 struct fp_walk_result *result)
 {
     const struct fp_lookup *l = &t->lookup;
     struct walk w = { .r = r, .task = t, .dir = { .fd = -1 }, .a = a, .result = result };
     char copy[FP_MAX_PATH + 1];
-    fp_status st = FP_REFUSED;
+    fp_status st;
 
     fp_calls_begin();
     fp_answer_init(a, FP_OK);
@@ -444,18 +473,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     a->n_names = l->names.n;
     memcpy(copy, l->path, l->path_len);
     copy[l->path_len] = '\0';
-    if (fp_resolver_is_within(r, l->path, l->path_len)) {
-        w.dir.fd = fcntl(base != -1 ? base : r->slash, F_DUPFD_CLOEXEC, 0);
-        st = w.dir.fd == -1 ? FP_BUSY : FP_OK;
-    }
-    if (st == FP_OK && base == -1)
-        look_at_root(&w);
-    if (st == FP_OK && base != -1) {
-        fp_node_identify(&w.dir);
-        w.links = t->base_links;
-        fp_resolver_at(r, w.dir.mount);
-        fp_resolver_sync_names(r, base, w.dir.mount);
-    }
+    st = begin(&w, base);
     if (st == FP_OK)
         st = walk(&w, copy, base != -1 ? t->base_len : 1, l->path_len);
     /* The path may lead to another directory by now.  So this

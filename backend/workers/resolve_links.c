@@ -135,6 +135,40 @@ static fp_status look_at_name(const struct symlink_walk *w, int fd, struct fp_me
     return st;
 }
 
+/* Goes on by the link that fd stands for.  Only one that ends a text ends a path, and may be refused. */
+static fp_status go_by_link(struct symlink_walk *w, int fd, const struct fp_meta *m, bool more)
+{
+    const bool ends = w->rest[strspn(w->rest, "/")] == '\0';
+    const fp_status st = ends ? fp_resolver_may_follow(w->at.fd, m) : FP_OK;
+
+    return st == FP_OK ? enter_link(w, fd, more) : st;
+}
+
+/* Goes to the object of the next name.  more: other names follow. */
+static fp_status take_name(struct symlink_walk *w, const char *name, bool more)
+{
+    struct fp_meta m = { .mode = S_IFDIR };
+    fp_status st = FP_OK;
+    bool is_directory;
+    int fd;
+
+    fp_resolver_at(w->link->resolver, w->at.mount);
+    note_name(w, name);
+    fd = fp_open_name(w->at.fd, name, more || w->link->passed, &is_directory);
+    if (fd == -1)
+        return fp_why_not_opened();
+    if (!is_directory)
+        st = look_at_name(w, fd, &m);
+    if (st == FP_OK && !S_ISLNK(m.mode) && (is_directory || !more)) {
+        enter_directory(w, fd);
+        return FP_OK;
+    }
+    if (st == FP_OK)
+        st = S_ISLNK(m.mode) ? go_by_link(w, fd, &m, more) : FP_NOTDIR;
+    fp_close(&fd);
+    return st;
+}
+
 fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node, unsigned *links_r)
 {
     struct symlink_walk w = { .link = link, .at = *link->dir, .links = link->before };
@@ -145,32 +179,8 @@ fp_status fp_symlink_follow(const struct fp_symlink *link, struct fp_node *node,
     w.rest = w.text;
     w.at.fd = fcntl(link->dir->fd, F_DUPFD_CLOEXEC, 0);
     st = w.at.fd != -1 ? enter_link(&w, node->fd, false) : FP_BUSY;
-    while (st == FP_OK && (name = next_name(&w, &more)) != NULL) {
-        struct fp_meta next = { .mode = S_IFDIR };
-        bool is_directory;
-        int fd;
-
-        fp_resolver_at(link->resolver, w.at.mount);
-        note_name(&w, name);
-        fd = fp_open_name(w.at.fd, name, more || link->passed, &is_directory);
-        if (fd == -1)
-            st = fp_why_not_opened();
-        else if (!is_directory)
-            st = look_at_name(&w, fd, &next);
-        if (st == FP_OK && S_ISLNK(next.mode)) {
-            /* Only the last name of a text ends a path. */
-            if (w.rest[strspn(w.rest, "/")] == '\0')
-                st = fp_resolver_may_follow(w.at.fd, &next);
-            if (st == FP_OK)
-                st = enter_link(&w, fd, more);
-        } else if (st == FP_OK && more && !is_directory) {
-            st = FP_NOTDIR;
-        } else if (st == FP_OK) {
-            enter_directory(&w, fd);
-            continue;
-        }
-        fp_close(&fd);
-    }
+    while (st == FP_OK && (name = next_name(&w, &more)) != NULL)
+        st = take_name(&w, name, more);
     fp_close(&node->fd);
     *links_r = w.links;
     if (st == FP_OK)
