@@ -27,25 +27,57 @@ struct worker {
     struct fp_walk_result result;
 };
 
+/* Reads a task, and the directory to begin at: -1, none.  *lost_r: no descriptor was free for it. */
+static fp_status read_task(struct worker *worker, int sock, uint64_t *id_r, struct fp_task *t, int *base_r,
+                           bool *lost_r)
+{
+    struct fp_frame f;
+    size_t len = 0;
+    const fp_status st = fp_recv_packet(sock, worker->buf, sizeof(worker->buf), &len, base_r);
+
+    *lost_r = st == FP_LOSTFD;
+    if (st != FP_OK && !*lost_r)
+        return st;
+    if (fp_frame_parse(&f, worker->buf, len) != FP_OK || f.type != FP_FRAME_TASK
+        || fp_task_decode(&f.body, t) != FP_OK || (t->base_len != 0) != (*base_r != -1 || *lost_r)) {
+        fp_close(base_r);
+        return FP_PROTOCOL;
+    }
+    *id_r = f.id;
+    return FP_OK;
+}
+
+static fp_status send_answer(struct worker *worker, int sock, uint64_t id)
+{
+    struct fp_writer w;
+    fp_status st;
+
+    fp_writer_init(&w, worker->buf, sizeof(worker->buf));
+    st = fp_result_encode(&w, id, &worker->answer, &worker->result);
+    return st == FP_OK ? fp_send_packet(sock, w.data, w.len, worker->answer.fd) : st;
+}
+
+static fp_status send_closed(struct worker *worker, int sock, uint64_t id)
+{
+    struct fp_writer w;
+    fp_status st;
+
+    fp_writer_init(&w, worker->buf, sizeof(worker->buf));
+    st = fp_closed_encode(&w, id);
+    return st == FP_OK ? fp_send_packet(sock, w.data, w.len, -1) : st;
+}
+
 static fp_status answer_one(struct worker *worker, int sock)
 {
     struct fp_answer *a = &worker->answer;
-    size_t len = 0;
-    struct fp_frame f;
     struct fp_task t;
-    struct fp_writer w;
-    bool closed_later;
+    uint64_t id;
+    bool lost, closed_later;
     int base;
-    fp_status st = fp_recv_packet(sock, worker->buf, sizeof(worker->buf), &len, &base);
-    const bool lost = st == FP_LOSTFD;
+    fp_status st = read_task(worker, sock, &id, &t, &base, &lost);
 
-    if (st != FP_OK && !lost)
+    if (st != FP_OK)
         return st;
-    if (fp_frame_parse(&f, worker->buf, len) != FP_OK || f.type != FP_FRAME_TASK
-        || fp_task_decode(&f.body, &t) != FP_OK || (t.base_len != 0) != (base != -1 || lost)) {
-        fp_close(&base);
-        return FP_PROTOCOL;
-    }
     if (lost) {
         fp_answer_init(a, FP_BUSY);
         fp_walk_result_init(&worker->result);
@@ -53,17 +85,10 @@ static fp_status answer_one(struct worker *worker, int sock)
         fp_resolve(&worker->resolver, &t, base, a, &worker->result);
     }
     fp_close(&base);
-    fp_writer_init(&w, worker->buf, sizeof(worker->buf));
-    st = fp_result_encode(&w, f.id, a, &worker->result);
-    if (st == FP_OK)
-        st = fp_send_packet(sock, w.data, w.len, a->fd);
+    st = send_answer(worker, sock, id);
     closed_later = fp_result_is_closed_later(a);
     fp_close(&a->fd);
-    if (st != FP_OK || !closed_later)
-        return st;
-    fp_writer_init(&w, worker->buf, sizeof(worker->buf));
-    st = fp_closed_encode(&w, f.id);
-    return st == FP_OK ? fp_send_packet(sock, w.data, w.len, -1) : st;
+    return st == FP_OK && closed_later ? send_closed(worker, sock, id) : st;
 }
 
 void fp_worker_run(int sock, const void *ctx)
