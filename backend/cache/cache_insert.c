@@ -178,6 +178,20 @@ static void no_answer_outlives_its_question(struct fp_entry *e)
     e->validity.ttl_ms = 0;
 }
 
+/* Has the entry depend on the names that the walk passed in this step. */
+static void depend_on_traversed(struct fp_cache *c, struct fp_entry *e, size_t step,
+                                const struct fp_walk_result *t)
+{
+    for (unsigned i = 0; i < t->n_traversed; i++) {
+        const struct fp_traversed_name *v = &t->traversed[i];
+
+        if (v->step == step
+            && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
+                   == NULL)
+            no_answer_outlives_its_question(e);
+    }
+}
+
 static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
                              bool same_inode)
 {
@@ -212,14 +226,8 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     }
     if (own != NULL && e->own == NULL)
         no_answer_outlives_its_question(e);
-    for (unsigned i = 0; t != NULL && i < t->n_traversed; i++) {
-        const struct fp_traversed_name *v = &t->traversed[i];
-
-        if (v->step == step
-            && fp_dependencies_add(c->dependencies, &e->dependencies, e, &v->watch, t->names + v->at, v->len)
-                   == NULL)
-            no_answer_outlives_its_question(e);
-    }
+    if (t != NULL)
+        depend_on_traversed(c, e, step, t);
     fp_dependencies_drop(c->dependencies, &old);
 }
 
@@ -495,6 +503,16 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path, struct
     return e;
 }
 
+/* True if the steps may become entries below e, where the walk began: it is what it was then. */
+static bool may_insert(const struct fp_cache *c, size_t len, const struct fp_cache_base *base,
+                       const struct fp_entry *e, const struct fp_answer *a)
+{
+    if (a->status != FP_OK || a->n_steps == 0 || a->steps[a->n_steps - 1].end > len
+        || fp_answer_is_failure(a))
+        return false;
+    return base == NULL || (e != NULL && e->generation == base->generation && !fp_entry_is_purged(c, e));
+}
+
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
                      const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,
                      struct fp_answer *a)
@@ -508,8 +526,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                                a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL,
                                a->n_steps > 0 && a->steps[a->n_steps - 1].end == len };
 
-    if (a->status == FP_OK && a->n_steps > 0 && seen.last->end <= len && !fp_answer_is_failure(a)
-        && (base == NULL || (e != NULL && e->generation == base->generation && !fp_entry_is_purged(c, e)))) {
+    if (may_insert(c, len, base, e, a)) {
         for (unsigned i = 0; i < a->n_steps; i++) {
             e = insert_step(c, path, e, &a->steps[i], &seen);
             if (e == NULL)

@@ -254,6 +254,36 @@ void fp_coherence_catch_up(struct fp_coherence *f)
 
 /* ---- validity ---- */
 
+static void note_refusal(struct fp_coherence *f)
+{
+    f->counts.watches_refused++;
+    fp_log(FP_LOG_WARNING, 42,
+           "the system's limit on watches is reached: what is not watched "
+           "is looked at for each request; raise fs.inotify.max_user_watches, or lower max_entries "
+           "and max_descriptors");
+}
+
+/* By the mount's rule; m is NULL if the mount is gone or unknown. */
+static struct fp_validity validity_on(const struct fp_coherence *f, const struct fp_step_watch *o,
+                                      const struct fp_mount *m)
+{
+    if (m == NULL)
+        return (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms, .stale_ms = f->stale_ms };
+    return (struct fp_validity){
+        .mount = o->mount,
+        .ttl_ms = m->ttl_ms,
+        .negative_ms = m->negative_ttl_ms,
+        .stale_ms = m->stale_if_error_ms,
+        .partial = m->partial,
+        .local = m->local,
+        .remote = m->remote,
+        .folds = m->folds,
+        .mounts_seen = fp_watch_reports_mounts(f->deps.watch),
+        /* A worker may have seen the table before its last change. */
+        .watchable = m->by != FP_BY_TTL && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by)
+    };
+}
+
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
                            struct fp_validity *validity)
 {
@@ -263,31 +293,14 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         const struct fp_step_watch *o = &result->step_watches[i];
         const struct fp_mount *m = fp_mounts_find(f->deps.mounts, o->mount);
 
-        validity[i] = (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms, .stale_ms = f->stale_ms };
-        if (o->refused) {
-            f->counts.watches_refused++;
-            fp_log(FP_LOG_WARNING, 42,
-                   "the system's limit on watches is reached: what is not watched "
-                   "is looked at for each request; raise fs.inotify.max_user_watches, or lower max_entries "
-                   "and max_descriptors");
-        }
+        if (o->refused)
+            note_refusal(f);
         refused = refused || o->refused || (m != NULL && m->unreported);
-        validity[i].partial = o->partial || (m != NULL && m->partial);
+        validity[i] = validity_on(f, o, m);
+        validity[i].partial = validity[i].partial || o->partial;
         validity[i].left_out = o->left_out;
         /* Changes of this step, or above it, go unseen: no answer may outlive its question. */
         validity[i].refused = refused || o->unseen;
-        if (m == NULL)
-            continue;
-        validity[i].ttl_ms = m->ttl_ms;
-        validity[i].local = m->local;
-        validity[i].remote = m->remote;
-        validity[i].mounts_seen = fp_watch_reports_mounts(f->deps.watch);
-        validity[i].folds = m->folds;
-        validity[i].negative_ms = m->negative_ttl_ms;
-        validity[i].stale_ms = m->stale_if_error_ms;
-        /* A worker may have seen the table before its last change. */
-        validity[i].watchable =
-            m->by != FP_BY_TTL && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by);
     }
 }
 
