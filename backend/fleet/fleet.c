@@ -322,10 +322,26 @@ static void on_obey(struct ev_loop *loop, ev_timer *timer, int events)
     f->read_again = false;
 }
 
+/* True if the entries begin with the last one that was read: none in between was trimmed. */
+static bool follows_last(const struct fp_fleet *f, const redisReply *entries)
+{
+    const redisReply *first = entries->elements > 0 ? entry_id(entries->element[0]) : NULL;
+
+    return first != NULL && strcmp(first->str, f->last) == 0;
+}
+
+static void note_trimmed(struct fp_fleet *f)
+{
+    f->counts.lost++;
+    fp_log(FP_LOG_WARNING, 63,
+           "fleet: entry %s is not in the stream %s any more: everything "
+           "in the fleet's roots is forgotten; if this comes often raise stream_max",
+           f->last, f->key);
+}
+
 static bool on_read(void *ctx, const redisReply *r)
 {
     struct fp_fleet *f = ctx;
-    const redisReply *first;
 
     if (f->last[0] == '\0') {
         if (!keep_last(f, r))
@@ -340,13 +356,8 @@ static bool on_read(void *ctx, const redisReply *r)
     }
     if (r->type != REDIS_REPLY_ARRAY)
         return false;
-    first = r->elements > 0 ? entry_id(r->element[0]) : NULL;
-    if (first == NULL || strcmp(first->str, f->last) != 0) {
-        f->counts.lost++;
-        fp_log(FP_LOG_WARNING, 63,
-               "fleet: entry %s is not in the stream %s any more: everything "
-               "in the fleet's roots is forgotten; if this comes often raise stream_max",
-               f->last, f->key);
+    if (!follows_last(f, r)) {
+        note_trimmed(f);
         join(f);
         return true;
     }
