@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/answer.h"
 #include "common/client.h"
 #include "common/contents.h"
 #include "common/lease_table.h"
@@ -18,9 +19,6 @@
 #include "request.h"
 #include "settings.h"
 #include "shared.h"
-
-/* Two changes within one tick of a clock have one time; the coarsest file system's is FAT's. */
-#define SETTLED_S 2
 
 /* ---- which file ---- */
 
@@ -42,7 +40,7 @@ int fp_access_file_of(const struct fp_request *q, const struct fp_step *s)
 
 bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a)
 {
-    return a->ctime.sec < apr_time_sec(r->request_time) - SETTLED_S;
+    return a->ctime.sec < apr_time_sec(r->request_time) - FP_SETTLED_MS / 1000;
 }
 
 const char *fp_access_file_path(const request_rec *r, const char *dir, unsigned name)

@@ -22,7 +22,6 @@
 
 #define DIRECTORIES 32          /* directories that a child keeps: at most 1 MiB */
 #define TEXT_MOST   (32 * 1024) /* bytes of a directory's names */
-#define SETTLED_S   2           /* seconds: two changes within one tick of a clock get the same time */
 #define FUSE_MS     1000        /* a file system in user space may keep no times of its directories */
 
 /* The names of one directory, as an answer shows it. */
@@ -81,7 +80,7 @@ static bool is_settled(const struct fp_meta *m)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return m->ctime.sec < now.tv_sec - SETTLED_S;
+    return m->ctime.sec < now.tv_sec - FP_SETTLED_MS / 1000;
 }
 
 static bool is_directory_of(int fd, const struct fp_meta *m)
