@@ -239,16 +239,16 @@ apr_status_t fp_shadow_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t want
 {
     struct point p = { .r = r, .q = fp_request_shadow(r), .path = r->filename, .wanted = wanted };
     struct sight stock;
+    uint64_t began, took;
     apr_status_t found;
-    uint64_t began;
 
     if (p.q == NULL)
         return AP_DECLINED;
     began = fp_now_ns();
     found = stock.status = apr_stat(finfo, r->filename, wanted, r->pool);
-    began = fp_now_ns() - began;
+    took = fp_now_ns() - began;
     stock.finfo = *finfo;
-    compare(&p, &stock, began);
+    compare(&p, &stock, took);
     return found;
 }
 
@@ -257,19 +257,19 @@ apr_status_t fp_shadow_htaccess(request_rec *r, const char *dir, const char *nam
 {
     struct point p = { .r = r, .q = fp_request_shadow(r), .dir = dir, .name = name };
     struct sight stock;
+    uint64_t began, took;
     apr_status_t opened;
-    uint64_t began;
 
     if (p.q == NULL)
         return AP_DECLINED;
     *full_name = p.path = ap_make_full_path(r->pool, dir, name);
     began = fp_now_ns();
     opened = ap_pcfg_openfile(file, r->pool, *full_name);
-    began = fp_now_ns() - began;
+    took = fp_now_ns() - began;
     stock.status = opened;
     if (opened == APR_SUCCESS)
         stock_sight(&p, &stock);
-    compare(&p, &stock, began);
+    compare(&p, &stock, took);
     return opened;
 }
 
