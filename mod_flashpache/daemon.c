@@ -372,47 +372,56 @@ static apr_status_t leave_no_socket(void *data)
     return APR_SUCCESS;
 }
 
-/* Waits until the daemon has ended, and kills it after a time limit. */
-static void end(struct daemon *d)
+/* Waits until the daemon has ended, and kills it after a time limit. False: there was none. */
+static bool end_process(struct daemon *d)
 {
     if (d->life == NULL)
-        return;
+        return false;
     apr_pool_destroy(d->life);
     d->life = NULL;
     fp_close(&d->channel);
-    remove_socket(d);
+    return true;
+}
+
+static void end(struct daemon *d)
+{
+    if (end_process(d))
+        remove_socket(d);
 }
 
 /* Over a graceful restart, ends the daemon that a former release of this module started. */
 static void end_former(server_rec *s)
 {
     void *found = NULL;
-    struct daemon *d;
 
     apr_pool_userdata_get(&found, FORMER, s->process->pool);
-    d = found;
-    if (d == NULL || d->life == NULL)
-        return;
-    apr_pool_destroy(d->life);
-    d->life = NULL;
-    fp_close(&d->channel);
+    if (found != NULL)
+        end_process(found);
+}
+
+/* True if the daemon holds the other end, and root made it. */
+static bool leads_to(int sock, const struct daemon *d)
+{
+    struct ucred peer = { .pid = 0 };
+    socklen_t len = sizeof(peer);
+
+    return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0
+           && peer.pid == d->proc.pid;
 }
 
 /* False where the daemon's socket was removed or replaced. A full queue shows that the socket is
  * the daemon's own. */
-static int has_socket(const struct daemon *d)
+static bool has_socket(const struct daemon *d)
 {
-    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct ucred peer = { .pid = 0 };
-    socklen_t len = sizeof(peer);
+    int sock = -1;
     struct sockaddr_un addr;
-    int found = !as_root;
+    bool found = !as_root;
 
-    if (!found && sock != -1 && fp_unix_address(&addr, d->place))
-        found = connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == -1
-                    ? errno == EAGAIN
-                    : getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0
-                          && peer.pid == d->proc.pid;
+    if (!found && fp_unix_address(&addr, d->place))
+        sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (sock != -1)
+        found =
+            connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0 ? leads_to(sock, d) : errno == EAGAIN;
     fp_close(&sock);
     return found;
 }
@@ -444,16 +453,13 @@ static void maintain(int reason, void *data, apr_wait_t status)
 
 static const char *obstacle(apr_pool_t *p, const char *program)
 {
-    if (access(program, X_OK) == -1)
-        return apr_psprintf(p,
-                            "cannot run %s: %pm; install it, or name it with "
-                            "FlashpacheDaemonProgram",
-                            program, &errno);
-    return make_directory(p, group());
+    const char *wrong = fp_trial_program(p, program);
+
+    return wrong != NULL ? wrong : make_directory(p, group());
 }
 
 /* The first word of an origin names the user. Under another user the daemon may read other files. */
-static int is_of_same_user(const struct daemon *d)
+static bool is_of_same_user(const struct daemon *d)
 {
     const size_t len = strcspn(d->wanted, " ");
 
@@ -464,16 +470,16 @@ static int is_of_same_user(const struct daemon *d)
  * True if the running daemon is the wanted one, or is better than none because its replacement
  * would not start.
  */
-static int may_go_on(const struct daemon *d, const char *program, const char *configuration)
+static bool may_go_on(const struct daemon *d, const char *program, const char *configuration)
 {
     const char *wrong;
 
     if (d->life == NULL || !has_socket(d))
-        return 0;
+        return false;
     if (strcmp(d->origin, d->wanted) == 0)
-        return 1;
+        return true;
     if (!is_of_same_user(d) || strcmp(d->place, d->socket) != 0)
-        return 0;
+        return false;
     wrong = fp_trial_run(d->pconf, d->server, program, configuration, d->socket);
     if (wrong != NULL)
         ap_log_error(

@@ -76,6 +76,14 @@ static const char *judge(apr_pool_t *p, const char *program, const char *said, b
     return good ? NULL : apr_psprintf(p, "%s is no flashpached: correct FlashpacheDaemonProgram", program);
 }
 
+const char *fp_trial_program(apr_pool_t *p, const char *program)
+{
+    if (access(program, X_OK) == 0)
+        return NULL;
+    return apr_psprintf(p, "cannot run %s: %pm; install it, or name it with FlashpacheDaemonProgram", program,
+                        &errno);
+}
+
 const char *fp_trial_run(apr_pool_t *p, server_rec *s, const char *program, const char *configuration,
                          const char *socket)
 {
@@ -83,14 +91,13 @@ const char *fp_trial_run(apr_pool_t *p, server_rec *s, const char *program, cons
                                     "-c",    configuration != NULL ? configuration : "/dev/null",
                                     "-o",    apr_pstrcat(p, "socket=", socket, NULL),
                                     NULL };
+    const char *wrong = fp_trial_program(p, program), *said;
     int ends[2], status = 0;
-    const char *said;
     bool good;
     pid_t pid;
 
-    if (access(program, X_OK) == -1)
-        return apr_psprintf(p, "cannot run %s: %pm; install it, or name it with FlashpacheDaemonProgram",
-                            program, &errno);
+    if (wrong != NULL)
+        return wrong;
     if (pipe2(ends, O_CLOEXEC) == -1)
         return apr_psprintf(p, "cannot try %s: %pm", program, &errno);
     pid = fork();

@@ -8,6 +8,9 @@
 
 #include <httpd.h>
 
+/* NULL: the program can be run. Otherwise the reason, and the way out. */
+const char *fp_trial_program(apr_pool_t *p, const char *program);
+
 /*
  * In the parent, after the directives were read: tries the program with that configuration file
  * (NULL: none) and socket, for ten seconds at most. NULL: it would start. Otherwise the reason, and
