@@ -6,9 +6,12 @@
 #include <http_config.h>
 #include <http_log.h>
 #include <sys/resource.h>
+#include <unistd.h>
+#include <unixd.h>
 
 #include "common/client.h"
 #include "common/memory_limit.h"
+#include "common/priv.h"
 #include "daemon.h"
 #include "lease.h"
 #include "look.h"
@@ -45,6 +48,14 @@ bool fp_start_is_on(server_rec *s)
     return false;
 }
 
+/* The daemon has no capability: it cannot read files that children can by one. NULL: they cannot. */
+static const char *right_of_children(void)
+{
+    if (geteuid() != 0)
+        return fp_priv_passes_permissions() ? "CAP_DAC_OVERRIDE or CAP_DAC_READ_SEARCH" : NULL;
+    return ap_unixd_config.user_id == 0 ? "User root" : NULL;
+}
+
 const char *fp_start_obstacle(const char *chroot_dir)
 {
     static const char *const changers[] = { "mpm_itk.c",      "itk.c",         "mod_ruid2.c", "peruser.c",
@@ -56,7 +67,7 @@ const char *fp_start_obstacle(const char *chroot_dir)
         if (ap_find_linked_module(changers[i]) != NULL)
             return changers[i];
     }
-    return NULL;
+    return right_of_children();
 }
 
 void fp_start_daemon(apr_pool_t *pconf, server_rec *s, const char *obstacle)

@@ -78,6 +78,17 @@ void fp_priv_close_memory(void)
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
+bool fp_priv_passes_permissions(void)
+{
+    const uint32_t passing = CAP_TO_MASK(CAP_DAC_OVERRIDE) | CAP_TO_MASK(CAP_DAC_READ_SEARCH);
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3] = { { 0, 0, 0 } };
+
+    if (syscall(SYS_capget, &head, has) == -1)
+        return false;
+    return (has[CAP_TO_INDEX(CAP_DAC_OVERRIDE)].effective & passing) != 0;
+}
+
 size_t fp_priv_raise_descriptors(void)
 {
     struct rlimit rl;

@@ -31,6 +31,10 @@ void fp_priv_close_memory(void);
 /* True where another process of its user may trace this one. */
 bool fp_priv_is_exposed(void);
 
+/* True if this process may read files and pass directories whose permissions say no: CAP_DAC_OVERRIDE or
+ * CAP_DAC_READ_SEARCH is effective. */
+bool fp_priv_passes_permissions(void);
+
 /* Raises the soft limit on descriptors to the hard one; returns the limit. */
 size_t fp_priv_raise_descriptors(void);
 

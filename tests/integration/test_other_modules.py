@@ -11,7 +11,7 @@ import pytest
 import c_module
 import tree
 from fetch import Client
-from httpd import MODULES_DIR, USER
+from httpd import MODULES_DIR, USER, user_ids
 
 GROUP = "deputy"
 ITK = "mpm_itk.so"
@@ -139,6 +139,42 @@ def test_with_a_module_that_changes_identities_flashpache_stays_off(lab, www, tm
                             config=f"LoadModule changer_module {module}\n{overrides(www)}")
     assert_off(server)
     outcome(GROUP, f"httpd with a module of the name {name}", 2, note="Flashpache stays off")
+
+
+@pytest.fixture
+def server_with(lab, www):
+    """Starts an httpd whose user has one capability, as a service manager may give it."""
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("needs root, who has the capability to give, and setpriv (util-linux)")
+
+    def start(capability):
+        daemon = lab.daemon(f"{capability}-daemon").start()
+        server = lab.flash(capability, www, daemon.socket, config=overrides(www))
+        shutil.chown(server.dir, *user_ids())
+        server.around = ["setpriv", f"--reuid={user_ids()[0]}", f"--regid={user_ids()[1]}", "--clear-groups",
+                         f"--inh-caps=-all,+{capability}", f"--ambient-caps=-all,+{capability}", "--"]
+        return server.start()
+    return start
+
+
+@pytest.mark.needs_flashpache
+@pytest.mark.parametrize("capability", ["dac_read_search", "dac_override"])
+def test_with_a_capability_to_read_everything_flashpache_stays_off(server_with, www, outcome, capability):
+    """The daemon gives up all capabilities: it would call unreadable what httpd may read."""
+    tree.put(www / "closed" / "file.html", b"closed\n").parent.chmod(0o700)
+    server = server_with(capability)
+    assert_off(server)
+    with Client(server.port) as client:
+        assert client.get("/closed/file.html") == (200, b"closed\n")
+    outcome(GROUP, f"httpd with the capability {capability}", 3, note="Flashpache stays off")
+
+
+@pytest.mark.needs_flashpache
+def test_with_another_capability_flashpache_works(server_with):
+    server = server_with("net_bind_service")
+    with Client(server.port) as client:
+        assert client.get("/index.html") == (200, b"the root\n")
+    assert server.wait_entries(1)[-1].note != "bypass" and "FP0103" not in server.error_text()
 
 
 @pytest.mark.needs_flashpache
