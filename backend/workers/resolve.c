@@ -123,6 +123,8 @@ static fp_status step(struct walk *w, const char *name, bool more)
     fp_status last;
 
     fp_resolver_at(w->r, w->dir.mount);
+    if (fp_resolver_is_process(w->r, &w->dir, name))
+        return FP_REFUSED;
     next.fd = fp_open_name(w->dir.fd, name, more, &is_directory);
     s->target_status = FP_OK;
     last = s->status = next.fd == -1 ? fp_why_not_opened() : look_at_end(w, &next, &s->self);

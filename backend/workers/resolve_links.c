@@ -153,6 +153,8 @@ static fp_status take_name(struct symlink_walk *w, const char *name, bool more)
     int fd;
 
     fp_resolver_at(w->link->resolver, w->at.mount);
+    if (fp_resolver_is_process(w->link->resolver, &w->at, name))
+        return FP_REFUSED;
     note_name(w, name);
     fd = fp_open_name(w->at.fd, name, more || w->link->passed, &is_directory);
     if (fd == -1)

@@ -131,18 +131,31 @@ int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
     return traits_of(r, mount).local ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
 }
 
-fp_status fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir)
+/* As traits_of(), of links and processes alone, also where the kernel has to be asked. */
+static struct fp_mount_traits traits_at(const struct fp_resolver *r, const struct fp_node *dir)
 {
     struct fp_mount_traits traits = traits_of(r, dir->mount);
     struct statfs fs;
 
     if (!traits.known) {
-        if (fstatfs(dir->fd, &fs) == -1)
-            return FP_LOOP;
-        traits.nosymfollow = ((unsigned long)fs.f_flags & NOSYMFOLLOW) != 0;
-        traits.processes = fs.f_type == PROC_SUPER_MAGIC;
+        const bool told = fstatfs(dir->fd, &fs) == 0;
+
+        traits.nosymfollow = !told || ((unsigned long)fs.f_flags & NOSYMFOLLOW) != 0;
+        traits.processes = told && fs.f_type == PROC_SUPER_MAGIC;
     }
+    return traits;
+}
+
+fp_status fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir)
+{
+    const struct fp_mount_traits traits = traits_at(r, dir);
+
     return traits.nosymfollow ? FP_LOOP : traits.processes ? FP_REFUSED : FP_OK;
+}
+
+bool fp_resolver_is_process(const struct fp_resolver *r, const struct fp_node *dir, const char *name)
+{
+    return name[0] >= '0' && name[0] <= '9' && traits_at(r, dir).processes;
 }
 
 fp_status fp_resolver_may_follow(int dir, const struct fp_meta *link)

@@ -78,6 +78,11 @@ int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
  */
 fp_status fp_resolver_follows(const struct fp_resolver *r, const struct fp_node *dir);
 /*
+ * True if the name in this directory may be a process's in /proc.  A worker may open more of its own files
+ * there (maps) than any other process of its user, and less of another's.  So httpd looks itself.
+ */
+bool fp_resolver_is_process(const struct fp_resolver *r, const struct fp_node *dir, const char *name);
+/*
  * The kernel's own rule (proc(5), protected_symlinks).  It is about a link at the end of a
  * path, in a sticky directory that everybody may write to.  Such a link counts only if it
  * is ours or the directory's owner's.  An answer serves both who ends his path there and

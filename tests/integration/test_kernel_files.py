@@ -6,11 +6,13 @@ import subprocess
 
 import pytest
 
+import wire
 from forms import chosen
 from quick import Quick, field
 
 pytestmark = pytest.mark.needs_flashpache
 TRIES = chosen(50, 5000)
+LEFT_TO_HTTPD = 18      # an ANSWER's status
 RULES = """
 RewriteEngine On
 RewriteCond %{REQUEST_URI} ^/process/(\\d+)$
@@ -54,6 +56,16 @@ def test_processes_come_and_go(server, path, running, gone):
             process.kill()
             process.wait()
         assert asked() == {gone}
+
+
+def test_the_daemon_tells_nothing_of_its_own_processes(server):
+    """A worker may open its own maps, as no other process of its user may. The daemon's addresses are the same."""
+    pids = server.daemon.worker_pids()
+    with wire.greet(server.daemon.socket) as conn:
+        # Each worker gets some of the questions about itself.
+        replies = [wire.ask(conn, wire.whole_lookup(f"/proc/{pid}/{name}"))
+                   for pid in pids for name in ("maps", "task", "fdinfo/0") for _ in pids]
+    assert {wire.parse_answer(reply)[0] for reply in replies} == {LEFT_TO_HTTPD}
 
 
 def test_each_process_finds_its_own_files(server):

@@ -408,6 +408,30 @@ END_TEST
 
 /* ---- /proc, where each process finds its own files ---- */
 
+START_TEST(processes_in_proc)
+{
+    static const char *const files[] = { "/proc/1", "/proc/1/comm", "/proc/9999999" };
+    static const char *const kept[] = { "/proc/version", "/proc/sys/kernel/osrelease" };
+    char own[2][32];
+
+    snprintf(own[0], sizeof(own[0]), "/proc/%d/maps", (int)getpid());
+    snprintf(own[1], sizeof(own[1]), "/proc/%d/fd", (int)getpid());
+    for (size_t i = 0; i < 5; i++) {
+        const char *path = i < 3 ? files[i] : own[i - 3];
+
+        make_link(path, "process");
+        assert_left_to_httpd("process");
+        assert_refused(path);
+        remove_name("process");
+    }
+    for (size_t i = 0; i < 2; i++) {
+        make_link(kept[i], "kept");
+        assert_as_kernel("kept");
+        remove_name("kept");
+    }
+}
+END_TEST
+
 START_TEST(links_in_proc)
 {
     static const char *const own[] = { "/proc/self", "/proc/self/comm", "/proc/self/exe",
@@ -419,8 +443,6 @@ START_TEST(links_in_proc)
         assert_refused(own[i]);
         remove_name("own");
     }
-    make_link("/proc/1/comm", "of_another");
-    assert_as_kernel("of_another");
 }
 END_TEST
 
@@ -471,6 +493,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, links_in_sticky_directories);
     tcase_add_test(t, links_in_the_middle_of_a_text);
     tcase_add_test(t, links_in_proc);
+    tcase_add_test(t, processes_in_proc);
     tcase_add_test(t, links_on_a_mount_that_is_not_known);
     return s;
 }
