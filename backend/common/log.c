@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/text.h"
 
 #define LINE_SIZE 4096  /* more than FP0006 has */
 #define BURST     5     /* messages of one id and level ... */
@@ -168,10 +169,7 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
     /* Strangers choose paths: one message stays one line of printable bytes. */
-    for (char *c = text; *c != '\0'; c++) {
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-    }
+    fp_text_disarm(text);
     emit(level, id, text);
     errno = saved;
 }

@@ -11,4 +11,7 @@
  */
 void fp_text_escape(char *to, size_t size, const char *from, size_t len);
 
+/* Replaces what a terminal would obey by "?": control characters, in UTF-8 those above ASCII as well. */
+void fp_text_disarm(char *text);
+
 #endif

@@ -377,6 +377,16 @@ fp_status fp_reply_encode(struct fp_writer *w, uint64_t id, const struct fp_repl
     return fp_frame_end(w);
 }
 
+/* True for whole lines of printable ASCII: operators' terminals obey other bytes. */
+static bool has_plain_lines(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
+            return false;
+    }
+    return text[len - 1] == '\n';
+}
+
 fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
 {
     bool empty;
@@ -386,10 +396,7 @@ fp_status fp_reply_decode(struct fp_reader *r, struct fp_reply *d)
     d->next = fp_get_u32(r);
     d->text_len = fp_get_u16(r);
     d->text = (const char *)fp_get_bytes(r, d->text_len);
-    /* The text has whole lines. */
-    if (!fp_reader_done(r)
-        || (d->text_len > 0
-            && (d->text[d->text_len - 1] != '\n' || memchr(d->text, '\0', d->text_len) != NULL)))
+    if (!fp_reader_done(r) || (d->text_len > 0 && !has_plain_lines(d->text, d->text_len)))
         return FP_PROTOCOL;
     empty = d->count == 0 && d->next == 0 && d->text_len == 0;
     return d->status == FP_OK || (empty && fp_status_is_reason(d->status)) ? FP_OK : FP_PROTOCOL;

@@ -17,16 +17,19 @@
 #include "common/client.h"
 #include "common/packet.h"
 #include "common/socket_path.h"
+#include "common/text.h"
 
 void ctl_complain(const char *format, ...)
 {
+    char text[4 * FP_MAX_PATH];
     va_list ap;
 
-    fputs("flashpachectl: ", stderr);
     va_start(ap, format);
-    vfprintf(stderr, format, ap);
+    vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    /* Other users choose the names of files and sockets. */
+    fp_text_disarm(text);
+    fprintf(stderr, "flashpachectl: %s\n", text);
 }
 
 enum ctl_exit ctl_misused(const char *what)

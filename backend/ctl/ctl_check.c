@@ -20,6 +20,7 @@
 
 #include "common/client.h"
 #include "common/packet.h"
+#include "common/text.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
@@ -53,6 +54,7 @@ static void say(struct check *c, enum verdict verdict, const char *format, ...)
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
     if (!c->ctl->json) {
+        fp_text_disarm(text);
         printf("%s%-5s%s %s\n", ctl_paint((enum ctl_state)verdict), words[verdict], ctl_plain(), text);
         return;
     }

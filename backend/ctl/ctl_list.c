@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/client.h"
+#include "common/text.h"
 #include "conf/conf.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_paint.h"
@@ -214,12 +215,14 @@ static const char *state_text(enum ctl_state state)
 
 static void print(const struct daemon *d)
 {
-    char pid[24] = "-";
+    char pid[24] = "-", socket[FP_MAX_PATH + 1];
 
     if (d->version[0] != '\0')
         snprintf(pid, sizeof(pid), "%" PRIu64, d->pid);
+    snprintf(socket, sizeof(socket), "%s", d->socket);
+    fp_text_disarm(socket);
     printf("%s%-7s%s %9s  %-9s %s%s%s\n", ctl_paint(d->state), state_text(d->state), ctl_plain(), pid,
-           d->version[0] != '\0' ? d->version : "-", d->socket, d->problem[0] != '\0' ? ": " : "",
+           d->version[0] != '\0' ? d->version : "-", socket, d->problem[0] != '\0' ? ": " : "",
            d->problem);
 }
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """flashpachectl, and its questions to the daemon: after it has returned, requests see its effect."""
 
+import contextlib
 import os
 import pwd
 import signal
+import struct
 import threading
 
 import pytest
 
+import test_hostile_daemon as hostile
 import tree
 import wire
 from fetch import Client, get
@@ -560,3 +563,41 @@ def test_cursor_beyond_the_end(server):
     with wire.greet(server.daemon.socket) as conn:
         for cursor in (1000, 2**32 - 1):
             assert wire.parse_done(wire.ask(conn, wire.report(wire.STATS, cursor))) == (0, 0, 0, "")
+
+
+HOSTILE = "\x1b]0;owned\x07\u009b2J"       # sets a terminal's title, and clears its screen
+
+
+@pytest.fixture(scope="module")
+def hostile_socket(base):
+    """The socket of a local user's own program, which answers each report with such a version."""
+    class Liar(wire.Listener):
+        def serve(self, conn):
+            text = f"version 0{HOSTILE}\n".encode()
+            with conn, contextlib.suppress(ConnectionError):
+                conn.recv(100)
+                hostile.right_greeting(conn)
+                while packet := conn.recv(65536):
+                    number, = struct.unpack(">8xQ", packet[:16])
+                    conn.send(wire.frame(wire.DONE, struct.pack(">BQIH", 0, 0, 0, len(text)) + text, number))
+    directory = base / f"flashpache{HOSTILE}"
+    directory.mkdir()       # its owner is trusted, whoever that is
+    liar = Liar(directory / "s.sock")
+    yield directory / "s.sock"
+    liar.end()
+
+
+def shown(done):
+    return set(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("command", ("stats", "stats --latency", "status", "mounts", "check", "stats --json"))
+def test_hostile_daemon_sends_nothing_to_the_terminal(flashpachectl, hostile_socket, command):
+    done = flashpachectl("-s", hostile_socket, *command.split())
+    assert done.returncode != 0 and not shown(done) & {"\x1b", "\x07", "\u009b"}, done
+
+
+def test_hostile_socket_is_listed_in_plain_bytes(flashpachectl, hostile_socket):
+    """The list looks for sockets of all users."""
+    done = flashpachectl("list")
+    assert "s.sock" in done.stdout and not shown(done) & {"\x1b", "\x07", "\u009b"}, done

@@ -37,12 +37,35 @@ START_TEST(never_more_than_there_is_room_for)
 }
 END_TEST
 
+START_TEST(disarmed)
+{
+    static const struct {
+        const char *from, *expected;
+    } of[] = {
+        { "", "" },
+        { "/a b/\303\244", "/a b/\303\244" }, /* an a with two dots */
+        { "/\033[2J\r\n\t\177", "/?[2J????" },
+        { "/\302\2332J\302\200\302\237\302\240", "/??2J????\302\240" },
+        { "/\302", "/\302" },
+    };
+
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        char text[64];
+
+        strcpy(text, of[i].from);
+        fp_text_disarm(text);
+        ck_assert_str_eq(text, of[i].expected);
+    }
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("text");
     TCase *t = unit_add_case(s, "escaping", NULL, NULL, 0);
 
     tcase_add_loop_test(t, text_table, 0, (int)(sizeof(texts) / sizeof(texts[0])));
+    tcase_add_test(t, disarmed);
     tcase_add_test(t, never_more_than_there_is_room_for);
     return s;
 }

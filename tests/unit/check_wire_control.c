@@ -172,6 +172,7 @@ START_TEST(done_round_trips)
 }
 END_TEST
 
+/* Of printable ASCII: an operator's terminal obeys other bytes. */
 START_TEST(done_has_whole_lines)
 {
     static const struct {
@@ -180,8 +181,10 @@ START_TEST(done_has_whole_lines)
         bool good;
     } texts[] = {
         { "", 0, true },       { "\n", 1, true },         { "a\n", 2, true },
-        { "a\nb\n", 4, true }, { "\xc3\xa4\n", 3, true }, { "a", 1, false },
+        { "a\nb\n", 4, true }, { " ~\n", 3, true },       { "a", 1, false },
         { "a\nb", 3, false },  { "\0\n", 2, false },      { "a\0b\n", 4, false },
+        { "\x1b\n", 2, false }, { "\x7f\n", 2, false },    { "\xc2\x9b\n", 3, false },
+        { "\t\n", 2, false },
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
