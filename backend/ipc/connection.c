@@ -2,6 +2,7 @@
 #include "config.h"
 #include "ipc/connection.h"
 
+#include <errno.h>
 #include <ev.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -106,6 +107,20 @@ static void hang_up(struct fp_connection *conn, fp_status why)
     fp_connection_destroy(&conn);
 }
 
+/* The kernel sends no descriptor while those that this user's processes have sent, and nobody has received,
+ * are more than the limit on ours. */
+static fp_status send_packet(const struct fp_connection *conn, const struct fp_writer *w, int fd)
+{
+    const fp_status st = fp_send_packet(conn->sock, w->data, w->len, fd);
+
+    if (st == FP_SYSTEM && errno == ETOOMANYREFS)
+        fp_log(FP_LOG_ERROR, 32,
+               "closing a connection: processes of this user have sent more descriptors that nobody has "
+               "received than the limit on ours allows; look for connections that do not read, and raise that "
+               "limit (LimitNOFILE=, ulimit -n)");
+    return st;
+}
+
 /* Keeps the packet until the peer reads; the descriptor needs a copy. */
 static fp_status hold(struct fp_connection *conn, const struct fp_writer *w, int fd)
 {
@@ -134,7 +149,7 @@ static void send_frame(struct fp_connection *conn, fp_status encoded, const stru
         hang_up(conn, FP_PROTOCOL);
         return;
     }
-    st = fp_send_packet(conn->sock, w->data, w->len, fd);
+    st = send_packet(conn, w, fd);
     conn->state = READY;
     if (st == FP_AGAIN)
         st = hold(conn, w, fd);
@@ -182,7 +197,7 @@ void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct f
 /* Sends a frame that carries a descriptor, into a socket that has room: nothing else was sent. */
 static fp_status give(const struct fp_connection *conn, fp_status encoded, const struct fp_writer *w, int fd)
 {
-    return encoded == FP_OK ? fp_send_packet(conn->sock, w->data, w->len, fd) : encoded;
+    return encoded == FP_OK ? send_packet(conn, w, fd) : encoded;
 }
 
 /* Sends the greeting.  The set of events is this client's alone, so that it can spoil no other's. */

@@ -8,6 +8,7 @@ import random
 import resource
 import select
 import signal
+import socket
 import struct
 import termios
 
@@ -17,7 +18,7 @@ import procs
 import tree
 import wire
 from fetch import Load, get
-from httpd import user_ids
+from httpd import HITS, user_ids
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -307,3 +308,53 @@ def test_slow_peers_that_are_right_are_served(daemon, server, root, bodycheck_pr
     outcome("hostile peer", "slow peers that are right", requests=bodies, failed=failed, wrong=wrong,
             note=f"{len(conns)} connections, all answered")
     assert (wrong, failed) == (0, 0), complaints
+
+
+LIMIT = 2000                # the daemon's descriptors; the kernel counts those under way against it
+
+
+@contextlib.contextmanager
+def unread_descriptors(count):
+    """A process of Apache's user with so many descriptors under way that nobody receives."""
+    ready, other = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setgroups([])
+        os.setgid(user_ids()[1])
+        os.setuid(user_ids()[0])
+        kept = []
+        for at in range(0, count, 200):
+            kept.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+            socket.send_fds(kept[-1][0], [b"x"], [ready] * 200)
+        os.write(other, b"x")
+        signal.pause()
+    os.close(other)
+    try:
+        assert os.read(ready, 1) == b"x"
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(ready)
+
+
+def test_unread_descriptors_of_the_same_user(lab, root, outcome):
+    """The kernel lets the daemon pass none then. Its log says so, httpd serves alone, and recovers."""
+    daemon = lab.daemon("unread-daemon", ttl_ms=60000)
+    daemon.around = ["prlimit", f"--nofile={LIMIT}:{LIMIT}"]
+    daemon.start()
+    server = lab.flash("unread-httpd", root, daemon.socket, mpm="event").start()
+    asked = failed = 0
+    with unread_descriptors(LIMIT + 400):
+        for name, size in SIZES.items():
+            asked += 1
+            failed += get(server.port, f"/{name}") != (200, tree.content(name, size))
+        wait_for(lambda: "FP0032" in daemon.log_text(), "the daemon to say why it passes nothing")
+    assert failed == 0
+
+    def hit():
+        mark = server.mark()
+        get(server.port, "/f1.bin")
+        return server.wait_entries(1, mark)[-1].note in HITS
+    wait_for(hit, "a hit")
+    outcome("hostile peer", "descriptors that nobody receives", requests=asked, failed=failed, wrong=0)
