@@ -27,12 +27,18 @@ bool fp_access_file_is_same(const struct fp_access *a, const struct fp_access *b
     return a->status == FP_OK && fp_access_equal(a, b);
 }
 
-int fp_access_file_of(const struct fp_request *q, const struct fp_step *s)
+int fp_access_file_of(const request_rec *r, const struct fp_request *q, const struct fp_step *s)
 {
-    for (unsigned i = 0; i < q->lease->n_names && fp_step_is_dir(s); i++) {
-        if (s->access[i].status == FP_OK)
-            return (int)i;
-        if (s->access[i].status != FP_ABSENT)
+    const struct fp_settings *settings = fp_settings_of(r->server);
+
+    for (unsigned i = 0; i < settings->n_own && fp_step_is_dir(s); i++) {
+        const unsigned name = settings->own[i];
+
+        if (name >= q->lease->n_names)
+            return -1;
+        if (s->access[name].status == FP_OK)
+            return (int)name;
+        if (s->access[name].status != FP_ABSENT)
             return -1;
     }
     return -1;

@@ -22,7 +22,7 @@ bool fp_access_file_is_same(const struct fp_access *a, const struct fp_access *b
  * The directory's access file that core would take: the first that is there, if those before it are
  * absent. -1: there is none, or it is unknown.
  */
-int fp_access_file_of(const struct fp_request *q, const struct fp_step *s);
+int fp_access_file_of(const request_rec *r, const struct fp_request *q, const struct fp_step *s);
 
 /* True if a later change gives the file other times, however coarse the file system's or the kernel's
  * clock is. */

@@ -179,7 +179,7 @@ void fp_htaccess_inject(request_rec *r)
         return;
     for (unsigned i = 0; i < q->lease->n_steps; i++) {
         const struct fp_step *s = fp_lease_step(q->lease, i);
-        int name = fp_access_file_of(q, s);
+        int name = fp_access_file_of(r, q, s);
         struct fp_parsed *p = name != -1 ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 
         if (p != NULL && p->conf != NULL)

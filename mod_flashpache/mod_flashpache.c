@@ -80,6 +80,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     (void)ptemp;
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(pconf, each);
+    fp_settings_share_names(s);
     fp_multiviews_begin();
     fp_speling_begin(pconf);
     fp_daemon_begin(fp_settings_of(s)->external == FP_DAEMON_ELSEWHERE);

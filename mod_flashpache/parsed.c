@@ -94,7 +94,7 @@ int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const st
     const struct fp_step *s = fp_request_find_step(q, h->dir, fp_path_len(h->dir), &below);
     struct fp_parsed *p;
 
-    name = s != NULL && !below ? fp_access_file_of(q, s) : -1;
+    name = s != NULL && !below ? fp_access_file_of(r, q, s) : -1;
     if (name == -1 || s->access[name].size > FP_ACCESS_FILE_MOST
         || !fp_access_file_is_settled(r, &s->access[name]))
         return -1;

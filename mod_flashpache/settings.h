@@ -40,8 +40,8 @@ struct fp_settings {
     apr_array_header_t *intercepted; /* main server only: of module *, see intercept.h; NULL: none */
 
     /* fp_settings_finish() computes the members below. */
-    struct fp_names names; /* AccessFileName, none where AllowOverride
-                                        is None everywhere */
+    struct fp_names names; /* to ask about: AccessFileName, none where AllowOverride is None everywhere */
+    unsigned own[FP_MAX_NAMES], n_own; /* which of names are this server's, in its order */
     int keep_parsed;       /* 1: a parsed .htaccess serves all requests */
     unsigned host;         /* the server's number among the counters */
     const void *rules;     /* httpd22/rules.h; NULL with httpd 2.4 */
@@ -55,6 +55,10 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
 /* Call it once the configuration is complete: fills in the access file names, and the defaults of
  * unset directives. */
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
+
+/* After that, for all servers: those with access files ask about the names of all of them, where these are
+ * few enough.  The daemon keeps one list for each directory, and servers share directories, at least "/". */
+void fp_settings_share_names(server_rec *s);
 
 /* check_config: OK if the directives fit together; logs an error otherwise. */
 int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);

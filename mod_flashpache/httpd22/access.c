@@ -53,7 +53,7 @@ static bool is_known(const struct htaccess_result *h, const char *dir)
 
 static void give_parsed(request_rec *r, const struct fp_request *q, const struct fp_step *s)
 {
-    const int name = fp_access_file_of(q, s);
+    const int name = fp_access_file_of(r, q, s);
     struct fp_parsed *p = name != -1 && fp_parsed_is_for(r) ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 
     if (p != NULL && p->conf != NULL) {
