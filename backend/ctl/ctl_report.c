@@ -9,6 +9,8 @@
 
 #include "common/client.h"
 
+#define MOST_PARTS 1024 /* of a report, 32 MiB: the mounts of a large machine have a few */
+
 static const struct {
     const char *name;
     size_t text;
@@ -28,7 +30,7 @@ static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, FILE
     struct fp_control question = { .op = FP_CONTROL_REPORT, .what = what };
     struct fp_reply reply;
 
-    do {
+    for (unsigned parts = 0; parts < MOST_PARTS; parts++) {
         fp_status st = fp_client_control(ctl->client, &question, &reply, buf);
 
         if (st != FP_OK)
@@ -39,9 +41,13 @@ static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, FILE
             return CTL_FAILED;
         }
         fwrite(reply.text, 1, reply.text_len, to);
+        if (reply.next == 0)
+            return CTL_DONE;
         question.from = reply.next;
-    } while (reply.next != 0);
-    return CTL_DONE;
+    }
+    ctl_complain("flashpached's report of its %s never ends; see who listens at %s", kinds[what].name,
+                 ctl->socket);
+    return CTL_FAILED;
 }
 
 char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r)

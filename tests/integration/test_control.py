@@ -25,6 +25,7 @@ SWITCHES = 50
 CLIENTS = 4
 ENOUGH = 6                  # requests that begin and end between two switches
 MISSING = "no-such-file"
+MOST_PARTS = 10_000         # of a report; the daemon's own have a few
 
 
 @pytest.fixture(scope="module")
@@ -601,3 +602,26 @@ def test_hostile_socket_is_listed_in_plain_bytes(flashpachectl, hostile_socket):
     """The list looks for sockets of all users."""
     done = flashpachectl("list")
     assert "s.sock" in done.stdout and not shown(done) & {"\x1b", "\x07", "\u009b"}, done
+
+
+def test_report_without_end(flashpachectl, base):
+    """A daemon that was taken over must not make the operator's tool use up the memory."""
+    class Endless(wire.Listener):
+        parts = 0
+
+        def serve(self, conn):
+            with conn, contextlib.suppress(ConnectionError):
+                conn.recv(100)
+                hostile.right_greeting(conn)
+                text = (b"x" * 31 + b"\n") * 1000
+                while packet := conn.recv(65536):
+                    number, = struct.unpack(">8xQ", packet[:16])
+                    Endless.parts += 1
+                    head = struct.pack(">BQIH", 0, 0, Endless.parts, len(text))
+                    conn.send(wire.frame(wire.DONE, head + text, number))
+    directory = base / "endless"
+    directory.mkdir()
+    liar = Endless(directory / "s.sock")
+    done = flashpachectl("-s", directory / "s.sock", "stats", timeout=20)
+    liar.end()
+    assert done.returncode != 0 and "never ends" in done.stderr and Endless.parts < MOST_PARTS
