@@ -20,10 +20,11 @@
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
 #define RECORD_MOST  32768 /* bytes; longer ones, of 60 directories with access files, are asked about */
-#define DIR_ROOM     4096  /* of a reader's first try: some 35 directories without access files */
 #define LEAF_USUAL   384u  /* most LEAFs, and DIRs, are no longer: one pread(2) has them */
 #define DIR_USUAL    1024u
-#define KEY_USUAL    512u
+#define LEAF_ROOM    1024u /* of a reader's first try */
+#define DIR_ROOM     4096u /* some 35 directories without access files */
+#define KEY_ROOM     512u
 #define TRIES        2     /* a record that has moved meanwhile is looked for again */
 
 /* A word has the hash's upper 16 bits, and 48 bits of the position in units. */
@@ -647,8 +648,10 @@ static bool get_above(struct fp_reader *r, enum match match, struct fp_answer *a
         if (!get_dir_step(r, a, match == PRESENT && i + 1 < n, &a->steps[i]))
             return false;
     }
+    if (!fp_reader_done(r))
+        return false;
     a->outline = NULL;
-    return fp_reader_done(r);
+    return true;
 }
 
 static bool find_dir(const struct fp_answer_view *v, const struct question *q, struct fp_answer *a,
@@ -668,7 +671,7 @@ static bool find_dir(const struct fp_answer_view *v, const struct question *q, s
 __attribute__((noinline)) static bool find_dir_usual(const struct fp_answer_view *v, const struct question *q,
                                                      struct fp_answer *a)
 {
-    uint8_t key[KEY_USUAL], bytes[DIR_ROOM];
+    uint8_t key[KEY_ROOM], bytes[DIR_ROOM];
     struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
 
     return find_dir(v, q, a, &x) || (x.is_short && find_long(find_dir, v, q, a));
@@ -687,7 +690,7 @@ static bool find_above(const struct fp_answer_view *v, const char *path, enum ma
 bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
                          size_t len, struct fp_answer *a)
 {
-    uint8_t key[KEY_USUAL], bytes[LEAF_USUAL];
+    uint8_t key[KEY_ROOM], bytes[LEAF_ROOM];
     struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
     const struct question q = { names, path, len, ANY };
 
@@ -695,7 +698,7 @@ bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *
         return false;
     if (a->n_steps == 1)
         a->outline = NULL;
-    /* Each request asks for access files. */
+    /* Access files are asked for by each request. */
     return a->n_names == 0 || a->outline == NULL || fp_answer_view_renew(v, path, a);
 }
 

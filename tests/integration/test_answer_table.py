@@ -179,6 +179,31 @@ def test_what_a_question_of_httpd_brings(lab, root, settled):  # noqa: F811 (set
     lab.end()
 
 
+@pytest.mark.parametrize("allowed", ("None", "All"))
+@pytest.mark.parametrize("mpm", ("event", "prefork"))
+def test_a_change_further_up(lab, root, mpm, allowed, settled):  # noqa: F811 (settled)
+    """Files whose directory is unchanged need one question, not one each."""
+    name = f"up-{mpm}-{allowed}"
+    files = [f"/{name}/in/{i}.txt" for i in range(20)]
+    for file in files:
+        tree.put(root / file[1:], f"text of {file}\n")
+    server = lab.under_test(name, root, mpm=mpm, admission=1,
+                            config=f"<Directory {root}>\nAllowOverride {allowed}\n</Directory>")
+    with Client(server.port) as client:
+        def ask():
+            before = len(server.entries())
+            assert [client.get(file)[1].decode() for file in files] == [f"text of {file}\n" for file in files]
+            return [entry.note for entry in server.wait_entries(before + len(files))[before:]]
+        wait_for(lambda: ask() == ["lease"] * len(files), "the answers")
+        (root / name / "another").write_text("")
+        assert [note != "lease" for note in ask()].count(True) <= 1
+        (root / name).rename(root / f"{name}-moved")
+        assert client.get(files[0])[0] == 404
+        (root / f"{name}-moved").rename(root / name)
+        assert client.get(files[1])[1].decode() == f"text of {files[1]}\n"
+    lab.end()
+
+
 def test_other_sizes(lab, root, flashpachectl, settled):  # noqa: F811 (settled)
     """A reload makes other tables; the former ones end, and clients get the new."""
     daemon = lab.daemon("resized", ttl_ms=600000).start()
