@@ -105,11 +105,22 @@ static void destroy_chain(struct fp_item *item)
     free(chain);
 }
 
-const struct fp_step *fp_lease_outline(const struct fp_lease *lease, unsigned i)
+/* An outline alone has room for it. */
+static const struct fp_step *place_of(const struct fp_lease *lease, unsigned i)
 {
     if (i + 1 == lease->n_steps)
         return lease->last;
     return lease->answer != NULL ? &lease->answer->steps[i] : lease->chain->steps[i];
+}
+
+struct fp_outline fp_lease_outline(const struct fp_lease *lease, unsigned i)
+{
+    const struct fp_step *s;
+
+    if (lease->answer != NULL)
+        return fp_answer_outline(lease->answer, i);
+    s = place_of(lease, i);
+    return (struct fp_outline){ s->slot, s->generation, s->end };
 }
 
 static bool fill_in(const struct fp_lease_view *view, const char *path, struct fp_answer *a)
@@ -125,7 +136,7 @@ bool fp_lease_fill_in(const struct fp_lease *lease)
 
 const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i)
 {
-    return i + 1 == lease->n_steps || fp_lease_fill_in(lease) ? fp_lease_outline(lease, i) : NULL;
+    return i + 1 == lease->n_steps || fp_lease_fill_in(lease) ? place_of(lease, i) : NULL;
 }
 
 static bool is_chain_valid(const struct fp_dir_chain *chain, apr_uint64_t now)
@@ -222,9 +233,9 @@ bool fp_lease_is_unchanged(const struct fp_lease *lease)
     if (!fp_lease_view_is_current(lease->view, now))
         return false;
     while (i-- > 0) {
-        const struct fp_step *s = fp_lease_outline(lease, i);
+        const struct fp_outline o = fp_lease_outline(lease, i);
 
-        if (!fp_lease_view_is_valid(lease->view, s->slot, s->generation, now))
+        if (!fp_lease_view_is_valid(lease->view, o.slot, o.generation, now))
             return false;
     }
     return true;

@@ -83,8 +83,8 @@ unsigned fp_lease_count(void);
 
 /* Step i of n_steps, "/" first. NULL: it is unknown, as fp_lease_fill_in() is false; never the last step. */
 const struct fp_step *fp_lease_step(const struct fp_lease *lease, unsigned i);
-/* The same, of which only what an outline has may be looked at (answer.h). Never NULL. */
-const struct fp_step *fp_lease_outline(const struct fp_lease *lease, unsigned i);
+/* That of step i, also where it is all there is. */
+struct fp_outline fp_lease_outline(const struct fp_lease *lease, unsigned i);
 /* False: the answer is an outline, and the table has no longer the other steps of its moment. */
 bool fp_lease_fill_in(const struct fp_lease *lease);
 

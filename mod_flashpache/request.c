@@ -238,7 +238,7 @@ const struct fp_step *fp_request_find_step(const struct fp_request *q, const cha
     if (*below_r)
         return last;
     for (unsigned i = q->lease->n_steps; i-- > 0;) {
-        if (fp_lease_outline(q->lease, i)->end == len)
+        if (fp_lease_outline(q->lease, i).end == len)
             return fp_lease_step(q->lease, i);
     }
     return NULL;
@@ -248,7 +248,7 @@ unsigned fp_request_step_number(const struct fp_request *q, const struct fp_step
 {
     unsigned i = q->lease->n_steps - 1;
 
-    while (fp_lease_outline(q->lease, i) != s)
+    while (fp_lease_outline(q->lease, i).end != s->end)
         i--;
     return i;
 }

@@ -28,7 +28,9 @@ bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a
     if (!fp_lease_view_is_current(view, now))
         return false;
     for (unsigned i = a->n_steps; i-- > 0;) {
-        if (!fp_lease_view_is_valid(view, a->steps[i].slot, a->steps[i].generation, now))
+        const struct fp_outline o = fp_answer_outline(a, i);
+
+        if (!fp_lease_view_is_valid(view, o.slot, o.generation, now))
             return false;
     }
     return true;
@@ -86,7 +88,7 @@ static void mark(const struct fp_lease_view *view, const struct fp_answer *a)
 
     fp_lease_view_reference(view, a->steps[n - 1].slot);
     if (n > 1)
-        fp_lease_view_reference(view, a->steps[n - 2].slot);
+        fp_lease_view_reference(view, fp_answer_outline(a, n - 2).slot);
 }
 
 fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r)

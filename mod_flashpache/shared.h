@@ -26,11 +26,11 @@ bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a
 
 /*
  * Finds the answer about a path in normal form with the access files of these names. fresh: only an
- * answer of which this machine's changes are all reported. FP_OK: *a is as valid as the daemon's
- * answer at this moment, and may be an outline (answer.h). *view_r is its tables, with a reference for
- * the caller. A file that may be sent has its content in *a, or is open. FP_ABSENT: no answer is there; ask the daemon. *known_r: the
- * daemon still knows the path, but its answer has expired, or may not be used now. Any other status
- * means that the daemon cannot be asked, as for fp_client_view().
+ * answer of which this machine's changes are all reported. FP_OK: *a is as valid as the daemon's answer
+ * at this moment, and may be an outline (answer.h). *view_r is its tables, with a reference for the
+ * caller. A file that may be sent has its content in *a, or is open. FP_ABSENT: no answer is there; ask
+ * the daemon. *known_r: the daemon still knows the path, but its answer has expired, or may not be used
+ * now. Any other status means that the daemon cannot be asked, as for fp_client_view().
  */
 fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
                          bool fresh, struct fp_answer *a, struct fp_lease_view **view_r, bool *known_r);

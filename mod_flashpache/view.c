@@ -57,11 +57,11 @@ bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx)
     const struct fp_request *q = ctx;
 
     for (unsigned i = 0; other != q && i < other->lease->n_steps && i < q->lease->n_steps; i++) {
-        const struct fp_step *a = fp_lease_outline(other->lease, i), *b = fp_lease_outline(q->lease, i);
+        const struct fp_outline a = fp_lease_outline(other->lease, i), b = fp_lease_outline(q->lease, i);
 
-        if (a->end != b->end || memcmp(other->lease->path, q->lease->path, b->end) != 0)
+        if (a.end != b.end || memcmp(other->lease->path, q->lease->path, b.end) != 0)
             return false;
-        if (a->slot != FP_NO_SLOT && a->slot == b->slot && a->generation == b->generation
+        if (a.slot != FP_NO_SLOT && a.slot == b.slot && a.generation == b.generation
             && other->lease->view == q->lease->view)
             continue;
         if (!is_same_step(fp_lease_step(other->lease, i), fp_lease_step(q->lease, i)))

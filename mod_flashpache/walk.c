@@ -132,10 +132,10 @@ struct asked_step {
 static bool was_asked(const struct fp_request *other, const void *ctx)
 {
     const struct asked_step *at = ctx;
-    const apr_size_t end = fp_lease_outline(at->q->lease, at->i)->end;
+    const apr_size_t end = fp_lease_outline(at->q->lease, at->i).end;
 
     return (other->links_asked[at->known] >> at->i & 1) != 0 && other->lease->n_steps > at->i
-           && fp_lease_outline(other->lease, at->i)->end == end
+           && fp_lease_outline(other->lease, at->i).end == end
            && memcmp(other->lease->path, at->q->lease->path, end) == 0;
 }
 

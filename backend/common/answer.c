@@ -34,6 +34,15 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->outline = NULL;
 }
 
+struct fp_outline fp_answer_outline(const struct fp_answer *a, unsigned i)
+{
+    const struct fp_step *s = &a->steps[i];
+
+    if (a->outline != NULL && i + 1 < a->n_steps)
+        return a->above[i];
+    return (struct fp_outline){ s->slot, s->generation, s->end };
+}
+
 bool fp_answer_is_failure(const struct fp_answer *a)
 {
     const struct fp_step *last = a != NULL ? &a->steps[a->n_steps - 1] : NULL;
@@ -337,11 +346,15 @@ static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
 
-    if (x->base_len == 0 ? a->steps[0].end != 1 : a->steps[0].end <= x->base_len)
+    unsigned end = fp_answer_outline(a, 0).end;
+
+    if (x->base_len == 0 ? end != 1 : end <= x->base_len)
         return false;
     for (unsigned i = 1; i < a->n_steps; i++) {
-        if (a->steps[i].end <= a->steps[i - 1].end
-            || (a->outline == NULL && !fp_step_is_dir(&a->steps[i - 1])))
+        const unsigned above = end;
+
+        end = fp_answer_outline(a, i).end;
+        if (end <= above || (a->outline == NULL && !fp_step_is_dir(&a->steps[i - 1])))
             return false;
     }
     return last->end == x->path_len || (last->end < x->path_len && !fp_step_is_dir(last));

@@ -54,6 +54,12 @@ struct fp_step {
     struct fp_access access[FP_MAX_NAMES]; /* of a directory: one for each name */
 };
 
+/* What a step's slot in the lease table is compared with. */
+struct fp_outline {
+    uint32_t slot, generation;
+    uint16_t end;
+};
+
 enum fp_source {
     FP_SOURCE_CACHE = 1,  /* an entry of the cache */
     FP_SOURCE_WORKER = 2, /* a worker's walk */
@@ -72,9 +78,9 @@ enum fp_source {
  * memfd with it (packet.h); a client finds it at content_at in the area of contents (contents.h).
  * readable: the table of answers says that there is a file to be had, whose descriptor only a
  * question would bring (answer_table.h).
- * outline: from the table only: the steps above the last lead to directories, and only their end, status, slot
- * and generation are filled in.  Few requests look at more, and fp_answer_view_fill_in() brings it.  It points to
- * the names that were asked about, which are the caller's.  NULL: all is filled in.
+ * outline: from the table only: the steps above the last lead to directories, and of them there is the
+ * outline alone.  Few requests look at more, and fp_answer_view_fill_in() brings it.  It points to the names
+ * that were asked about, which are the caller's.  NULL: all steps are there.
  */
 struct fp_answer {
     fp_status status;
@@ -93,6 +99,7 @@ struct fp_answer {
                                  it was, and was not opened again */
     unsigned n_steps, n_names;
     const struct fp_names *outline;
+    struct fp_outline above[FP_MAX_STEPS - 1];
     struct fp_step steps[FP_MAX_STEPS]; /* few of them are used: all other fields stand in front */
 };
 
@@ -101,6 +108,9 @@ bool fp_step_is_dir(const struct fp_step *s);
 
 /* How many bytes of the struct are in use with n_names access files: a copy needs no more. */
 size_t fp_step_size(const struct fp_step *s, unsigned n_names);
+
+/* That of step i, also where it is all there is. */
+struct fp_outline fp_answer_outline(const struct fp_answer *a, unsigned i);
 
 /* The end of the step: its own metadata, or a link's target's; NULL if unknown. */
 const struct fp_meta *fp_step_target(const struct fp_step *s);
@@ -155,7 +165,7 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd, struct 
 bool fp_answer_is_sealed(const struct fp_answer *a);
 
 /* True if the steps, at least one, can be the answer about a path of path_len bytes, as far as they are
- * filled in.  A content, or a file to be had, must be possible for the last step. */
+ * there.  A content, or a file to be had, must be possible for the last step. */
 bool fp_answer_fits(const struct fp_answer *a, size_t path_len);
 
 /* Writes the body alone. */

@@ -544,12 +544,14 @@ __attribute__((noinline)) static bool find_long(find_with *how, const struct fp_
 
 /* ---- a LEAF ---- */
 
-static void get_outline(struct fp_reader *r, struct fp_step *s)
+static struct fp_outline get_outline(struct fp_reader *r)
 {
-    s->end = fp_get_u16(r);
-    s->status = FP_OK;
-    s->slot = fp_get_u32(r);
-    s->generation = fp_get_u32(r);
+    struct fp_outline o;
+
+    o.end = fp_get_u16(r);
+    o.slot = fp_get_u32(r);
+    o.generation = fp_get_u32(r);
+    return o;
 }
 
 static bool get_leaf(struct fp_reader *r, struct fp_answer *a)
@@ -566,7 +568,7 @@ static bool get_leaf(struct fp_reader *r, struct fp_answer *a)
     a->watched = (flags & WATCHED) != 0;
     a->content = (flags & CONTENT) != 0;
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        get_outline(r, &a->steps[i]);
+        a->above[i] = get_outline(r);
     a->content_at = fp_get_u64(r);
     fp_get_step(r, &a->steps[a->n_steps - 1], a->n_names);
     return fp_reader_done(r);
@@ -592,25 +594,10 @@ static bool find_leaf(const struct fp_answer_view *v, const struct question *q, 
 
 /* ---- a DIR ---- */
 
-#define OUTLINE offsetof(struct fp_step, self) /* the bytes of a step that an outline has */
-
-static bool matches(const struct fp_step *s, const struct fp_step *outline, bool may_differ)
+static bool matches(const struct fp_step *s, const struct fp_outline *o, bool may_differ)
 {
-    return s->end == outline->end
-           && (may_differ || (s->slot == outline->slot && s->generation == outline->generation));
-}
-
-/* Reads the step of a directory in the place of its outline, if it is that one's. */
-static bool get_dir_step(struct fp_reader *r, const struct fp_answer *a, bool may_differ, struct fp_step *s)
-{
-    struct fp_step outline;
-
-    memcpy(&outline, s, OUTLINE);
-    fp_get_step(r, s, a->n_names);
-    if (!r->bad && fp_step_is_dir(s) && matches(s, &outline, may_differ))
-        return true;
-    memcpy(s, &outline, OUTLINE);
-    return false;
+    return fp_step_is_dir(s) && s->end == o->end
+           && (may_differ || (s->slot == o->slot && s->generation == o->generation));
 }
 
 static bool get_dir_flags(struct fp_reader *r, struct fp_answer *a)
@@ -637,7 +624,7 @@ static bool get_dir(struct fp_reader *r, struct fp_answer *a)
     return fp_reader_done(r);
 }
 
-/* Puts them into the place of the outline that *a has of them. */
+/* Puts them into *a, which has an outline of them. */
 static bool get_above(struct fp_reader *r, enum match match, struct fp_answer *a)
 {
     const unsigned n = a->n_steps - 1;
@@ -645,7 +632,8 @@ static bool get_above(struct fp_reader *r, enum match match, struct fp_answer *a
     if (!get_dir_flags(r, a) || fp_get_u8(r) != a->n_names || fp_get_u8(r) != n)
         return false;
     for (unsigned i = 0; i < n; i++) {
-        if (!get_dir_step(r, a, match == PRESENT && i + 1 < n, &a->steps[i]))
+        fp_get_step(r, &a->steps[i], a->n_names);
+        if (r->bad || !matches(&a->steps[i], &a->above[i], match == PRESENT && i + 1 < n))
             return false;
     }
     if (!fp_reader_done(r))
@@ -680,7 +668,7 @@ __attribute__((noinline)) static bool find_dir_usual(const struct fp_answer_view
 static bool find_above(const struct fp_answer_view *v, const char *path, enum match match,
                        struct fp_answer *a)
 {
-    const struct question q = { a->outline, path, a->steps[a->n_steps - 2].end, match };
+    const struct question q = { a->outline, path, a->above[a->n_steps - 2].end, match };
 
     return find_dir_usual(v, &q, a);
 }

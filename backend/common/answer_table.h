@@ -4,32 +4,34 @@
  *
  * A sealed memfd: the head of a ring (ring.h), an index, the ring, whose items are records.
  *
- * A record is a LEAF or a DIR.  Its key is its kind (one byte), the list of access names and the path, the
- * list as in a LOOKUP.  A LEAF has the last step of the answer about its path, and of the steps above an
- * outline: their slots and generations.  Without access files most requests need no more.  A DIR has the steps
- * from "/" to a directory, once for all files in it.  It belongs to a LEAF only if its last step has the very
- * slot and generation of the LEAF's outline.  Where a directory further up has changed, it is the newer one.
- * The steps are encoded as in an ANSWER, and a reader decodes a copy.  docs/protocol.md has each field.
+ * A record is a LEAF or a DIR.  Its key is its kind (one byte), the list of access names and the path,
+ * the list as in a LOOKUP.  A LEAF has the last step of the answer about its path, and of the steps
+ * above an outline: their slots and generations.  Without access files most requests need no more.  A
+ * DIR has the steps from "/" to a directory, once for all files in it.  It belongs to a LEAF only if its
+ * last step has the very slot and generation of the LEAF's outline.  Where a directory further up has
+ * changed, it is the newer one. The steps are encoded as in an ANSWER, and a reader decodes a copy.
+ * docs/protocol.md has each field.
  *
  * The index is buckets of eight 64-bit words, one cache line each.  A word has 16 bits of the key's hash
- * (SipHash under a random key) and the record's position in units; 0: none.  A new record takes the word of
- * its key, else one whose record is gone, else the oldest's.  So nothing is ever removed: a word
+ * (SipHash under a random key) and the record's position in units; 0: none.  A new record takes the word
+ * of its key, else one whose record is gone, else the oldest's.  So nothing is ever removed: a word
  * whose record was overwritten is worth nothing, and a reader sees that by the ring's tail.
  *
- * Half a record is never seen.  The writer stores a word (release) after the record's last byte, and
- * a reader loads the word (acquire) before its first.  The reader copies, then looks whether the ring's
- * tail has passed the record meanwhile (ring.h).  Its copy then was the answer when it was published.  Each
- * step's slot in the lease table, looked at after the copy, says whether it still is (lease_table.h).
+ * Half a record is never seen.  The writer stores a word (release) after the record's last byte, and a
+ * reader loads the word (acquire) before its first.  The reader copies, then looks whether the ring's
+ * tail has passed the record meanwhile (ring.h).  Its copy then was the answer when it was published.
+ * Each step's slot in the lease table, looked at after the copy, says whether it still is
+ * (lease_table.h).
  *
- * A reader that does not map the table may copy half of a word.  It then leads to some place of the ring.  The reader
- * takes only what lies there as a record of its own key, and no other bytes can look like one: a record has
- * numbers with zeros in front of its key, and names and paths have none.
+ * A reader that does not map the table may copy half of a word.  It then leads to some place of the
+ * ring.  The reader takes only what lies there as a record of its own key, and no other bytes can look
+ * like one: a record has numbers with zeros in front of its key, and names and paths have none.
  *
  * Bytes are arbitrary to a reader: every size is checked against the area before use.
  *
- * Second chance: a record that would be overwritten is appended again under two conditions.  Its last step's
- * generation is current, and a client has used it since.  Clients mark the slots of an answer's last step and
- * of the step above: the LEAF's and the DIR's.
+ * Second chance: a record that would be overwritten is appended again under two conditions.  Its last
+ * step's generation is current, and a client has used it since.  Clients mark the slots of an answer's
+ * last step and of the step above: the LEAF's and the DIR's.
  *
  * Not promised: that an answer the daemon knows is in the table.  A client that finds none asks.
  */
@@ -57,7 +59,8 @@ struct fp_answer_table_counts {
 /* True if that is the slot's present generation, and clients used it since the last call. */
 typedef bool fp_slot_is_used(void *ctx, uint32_t slot, uint32_t generation);
 
-/* Makes a ring of about so many bytes, and an index for as many records as may lie there.  NULL with errno. */
+/* Makes a ring of about so many bytes, and an index for as many records as may lie there.  NULL with
+ * errno. */
 struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is_used, void *ctx);
 void fp_answer_table_destroy(struct fp_answer_table **t);
 
@@ -67,8 +70,8 @@ size_t fp_answer_table_size(const struct fp_answer_table *t);
 int fp_answer_table_fd(const struct fp_answer_table *t);
 
 /*
- * Publishes the answer about that path to clients that ask about the access files of these names.
- * Only a leasable answer is published.  A record that has it already is left; to find that costs two look-ups.
+ * Publishes the answer about that path to clients that ask about the access files of these names. Only a
+ * leasable answer is published.  A record that has it already is left; to find that costs two look-ups.
  */
 void fp_answer_table_publish(struct fp_answer_table *t, const struct fp_names *names, const char *path,
                              size_t len, const struct fp_answer *a);
@@ -79,8 +82,8 @@ struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_tabl
 
 struct fp_answer_view;
 
-/* map: map all of it, for processes with many threads (area.h).  The descriptor stays the caller's.  NULL with errno;
- * EPROTO: the descriptor is no such table, or not sealed. */
+/* map: map all of it, for processes with many threads (area.h).  The descriptor stays the caller's.
+ * NULL with errno; EPROTO: the descriptor is no such table, or not sealed. */
 struct fp_answer_view *fp_answer_view_create(int fd, bool map);
 void fp_answer_view_destroy(struct fp_answer_view **v);
 
@@ -96,16 +99,16 @@ bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *
                          size_t len, struct fp_answer *a);
 
 /* Fills in the steps of an outline about that path.  False: the table has not, or no longer, those of that
- * moment; the outline is as before. */
+ * moment; the outline stays. */
 bool fp_answer_view_fill_in(const struct fp_answer_view *v, const char *path, struct fp_answer *a);
-/* The same where the lease table says that the outline holds no more: a directory further up may have changed,
- * and the table may have its present step.  False: *a is worth nothing. */
+/* The same where the lease table says that the outline holds no more: a directory further up may have
+ * changed, and the table may have its present step.  False: *a is worth nothing. */
 bool fp_answer_view_renew(const struct fp_answer_view *v, const char *path, struct fp_answer *a);
 
 /*
- * The steps to a directory in normal form, whose path has len bytes, with the access files of these names.
- * a->may_look, a->by_path and a->above_watched are about them.  The rest is as above: they may be used once the lease
- * table says so, looked at afterwards.  False: there are none.
+ * The steps to a directory in normal form, whose path has len bytes, with the access files of these
+ * names. a->may_look, a->by_path and a->above_watched are about them.  The rest is as above: they may be
+ * used once the lease table says so, looked at afterwards.  False: there are none.
  */
 bool fp_answer_view_find_dir(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
                              size_t len, struct fp_answer *a);

@@ -81,10 +81,11 @@ static void assert_outline(void)
 {
     ck_assert_uint_eq(out.n_steps, in.n_steps);
     for (unsigned i = 0; i < out.n_steps; i++) {
-        ck_assert_uint_eq(out.steps[i].end, in.steps[i].end);
-        ck_assert_int_eq(out.steps[i].status, in.steps[i].status);
-        ck_assert_uint_eq(out.steps[i].slot, in.steps[i].slot);
-        ck_assert_uint_eq(out.steps[i].generation, in.steps[i].generation);
+        const struct fp_outline o = fp_answer_outline(&out, i);
+
+        ck_assert_uint_eq(o.end, in.steps[i].end);
+        ck_assert_uint_eq(o.slot, in.steps[i].slot);
+        ck_assert_uint_eq(o.generation, in.steps[i].generation);
     }
     ck_assert_int_eq(out.outline != NULL, out.n_names == 0 && out.n_steps > 1);
 }
@@ -255,10 +256,10 @@ START_TEST(directory_and_file_are_of_one_moment)
     assert_same("/a/b");
     /* What was true at its moment is found, and the lease table tells that it holds no more. */
     ck_assert(find("/a/a", &no_names));
-    ck_assert_uint_eq(out.steps[1].generation, in.steps[1].generation - 1);
+    ck_assert_uint_eq(fp_answer_outline(&out, 1).generation, in.steps[1].generation - 1);
     ck_assert(!fp_answer_view_fill_in(view, "/a/a", &out));
     ck_assert_ptr_nonnull(out.outline);
-    ck_assert_uint_eq(out.steps[1].generation, in.steps[1].generation - 1);
+    ck_assert_uint_eq(fp_answer_outline(&out, 1).generation, in.steps[1].generation - 1);
     ck_assert(!fp_answer_view_renew(view, "/a/a", &out));
     in.steps[1].generation--;
     in.steps[1].slot++;

@@ -43,9 +43,9 @@ static bool find(const char *path, const struct fp_names *names)
 static bool is_valid(void)
 {
     for (unsigned i = 0; i < found.n_steps; i++) {
-        const struct fp_step *s = &found.steps[i];
+        const struct fp_outline o = fp_answer_outline(&found, i);
 
-        if (!fp_lease_view_is_valid(lease_view, s->slot, s->generation, fp_now_ms()))
+        if (!fp_lease_view_is_valid(lease_view, o.slot, o.generation, fp_now_ms()))
             return false;
     }
     return true;
