@@ -23,7 +23,7 @@ import linear_run
 import procs
 import rawhttp
 from conftest import built
-from content_kit import SETTLED_S, clock  # noqa: F401 (fixture)
+from content_kit import SETTLED_S, clock, settled  # noqa: F401 (fixtures)
 from forms import chosen
 from freshness import settings
 from httpd import HITS
@@ -198,7 +198,7 @@ def path_calls(server, path, log):
     return [re.sub(r"^\d+ +", "", line) for line in trace.calls(server.docroot.parent)]
 
 
-def test_warm_requests_make_no_call_on_a_path(servers, base):
+def test_warm_requests_make_no_call_on_a_path(settled, servers, base):  # noqa: F811 (settled)
     pairs, table = {}, []
     for number, (name, path) in enumerate(WARM):
         stock, ours = pairs.setdefault(name, None) or servers.pair(name, children=1)
@@ -272,9 +272,10 @@ def test_change_shows_at_the_next_request(servers):
         assert body_of(ours.port, "/changing/file.txt")[0] == 200
         (place / "file.txt").unlink()
         assert body_of(ours.port, "/changing/file.txt")[0] == 404
+    before = len(ours.entries())
     for _ in range(3):
         body_of(ours.port, "/changing/file.txt")
-    assert ours.entries()[-1].note in HITS
+    assert ours.wait_entries(before + 3)[-1].note in HITS
 
 
 def test_every_answer_is_of_its_moment(servers, base, clock, monkeypatch):  # noqa: F811
