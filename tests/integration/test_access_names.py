@@ -42,7 +42,7 @@ def server(lab, root, request, mpm):
     server = lab.under_test(f"names-{request.param}-{mpm}", root, mpm=mpm,
                             vhosts=[([host], f"{section}AccessFileName {names}\n")
                                     for host, names in hosts.items()])
-    server.hosts, server.is_shared = hosts, request.param == "few"
+    server.hosts = hosts
     return server
 
 
@@ -79,10 +79,8 @@ def test_each_host_obeys_its_own(server, root, present):
     assert set(statuses(server).values()) == {200}
 
 
+@pytest.mark.parametrize("server", ("few",), indirect=True)
 def test_hosts_in_turn_are_hits(server):
-    if not server.is_shared:
-        pytest.skip("these are more names than one list has")
-
     def all_hits():
         mark = server.mark()
         before = server.daemon.counters()["misses"]
