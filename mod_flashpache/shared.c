@@ -102,29 +102,38 @@ fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r
     return st == FP_OK && *view_r == NULL ? FP_ABSENT : st;
 }
 
+/* *holds_r: the answer is valid now. Each look at that is a system call, so a hit has one. */
 static bool find(const struct fp_lease_view *view, const struct fp_names *names, const char *path, size_t len,
-                 struct fp_answer *a)
+                 struct fp_answer *a, bool *holds_r)
 {
     const struct fp_answer_view *answers = fp_lease_view_answers(view);
 
-    return fp_answer_view_find(answers, names, path, len, a)
-           && (a->outline == NULL || fp_shared_holds(view, a) || fp_answer_view_renew(answers, path, a));
+    if (!fp_answer_view_find(answers, names, path, len, a))
+        return false;
+    *holds_r = fp_shared_holds(view, a);
+    if (*holds_r || a->outline == NULL)
+        return true;
+    if (!fp_answer_view_renew(answers, path, a))
+        return false;
+    *holds_r = fp_shared_holds(view, a);
+    return true;
 }
 
 fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
                          bool fresh, struct fp_answer *a, struct fp_lease_view **view_r, bool *known_r)
 {
     fp_status st;
+    bool holds;
 
     *known_r = false;
     fp_answer_init(a, FP_FAILED);
     st = fp_shared_view(client, view_r);
     if (st != FP_OK)
         return st;
-    if (find(*view_r, names, path, len, a)) {
+    if (find(*view_r, names, path, len, a, &holds)) {
         const struct fp_step *last = &a->steps[a->n_steps - 1];
 
-        if ((!fresh || a->watched) && fp_shared_holds(*view_r, a) && have_file(*view_r, path, len, a)) {
+        if ((!fresh || a->watched) && holds && have_file(*view_r, path, len, a)) {
             mark(*view_r, a);
             return FP_OK;
         }

@@ -14,6 +14,7 @@ import wire
 from content_kit import clock, settled, stats  # noqa: F401 (fixtures)
 from fetch import Client
 from shared_reader import CONTENT, LOCAL, READABLE, WATCHED, Reader
+from trace import Trace
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.needs_flashpache
 DEFAULT = (b".htaccess",)        # the names in flashpachectl's questions
 NAMES = (b".acl", b".htaccess")
 LARGE = 100_000
+ONE_CHILD = "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
 KINDS = {stat.S_IFDIR: "directory", stat.S_IFREG: "file", stat.S_IFLNK: "link"}
 
 
@@ -201,6 +203,32 @@ def test_a_change_further_up(lab, root, mpm, allowed, settled):  # noqa: F811 (s
         assert client.get(files[0])[0] == 404
         (root / f"{name}-moved").rename(root / name)
         assert client.get(files[1])[1].decode() == f"text of {files[1]}\n"
+    lab.end()
+
+
+@pytest.mark.parametrize("allowed, reads", (("None", 2), ("All", 4)))
+def test_calls_of_a_hit(lab, root, base, allowed, reads, settled):  # noqa: F811 (settled)
+    """A child that keeps no answer reads the table and the content, and looks once whether an event waits."""
+    files = [f"/calls/{i}.txt" for i in range(12)]      # more than a child remembers as asked for a moment ago
+    for file in files:
+        tree.put(root / file[1:], f"text of {file}\n")
+    server = lab.under_test(f"calls-{allowed}", root, mpm="prefork", limits=ONE_CHILD, admission=1,
+                            config=f"<Directory {root}>\nAllowOverride {allowed}\n</Directory>")
+    with Client(server.port) as client:
+        def ask():
+            mark = server.mark()
+            for file in files:
+                client.get(file)
+            return {entry.note for entry in server.wait_entries(len(files), mark)} == {"lease"}
+
+        def calls():
+            with Trace(server.pids(), base / f"calls-{allowed}", "poll,pread64", ("-y",)) as trace:
+                assert ask()
+            return [sum(name in line for line in trace.lines())
+                    for name in ("[eventpoll]", "flashpache-answers", "flashpache-contents")]
+        wait_for(ask, "hits alone")
+        # A look is made twice where an event of something else waits at that moment.
+        wait_for(lambda: calls() == [len(files), reads * len(files), len(files)], "no call too many")
     lab.end()
 
 
