@@ -105,7 +105,7 @@ static void destroy_chain(struct fp_item *item)
     free(chain);
 }
 
-/* An outline alone has room for it. */
+/* Where step i stands, or will stand once it is filled in. */
 static const struct fp_step *place_of(const struct fp_lease *lease, unsigned i)
 {
     if (i + 1 == lease->n_steps)
@@ -115,12 +115,7 @@ static const struct fp_step *place_of(const struct fp_lease *lease, unsigned i)
 
 struct fp_outline fp_lease_outline(const struct fp_lease *lease, unsigned i)
 {
-    const struct fp_step *s;
-
-    if (lease->answer != NULL)
-        return fp_answer_outline(lease->answer, i);
-    s = place_of(lease, i);
-    return (struct fp_outline){ s->slot, s->generation, s->end };
+    return lease->answer != NULL ? fp_answer_outline(lease->answer, i) : fp_step_outline(place_of(lease, i));
 }
 
 static bool fill_in(const struct fp_lease_view *view, const char *path, struct fp_answer *a)

@@ -34,13 +34,14 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->outline = NULL;
 }
 
+struct fp_outline fp_step_outline(const struct fp_step *s)
+{
+    return (struct fp_outline){ s->slot, s->generation, s->end };
+}
+
 struct fp_outline fp_answer_outline(const struct fp_answer *a, unsigned i)
 {
-    const struct fp_step *s = &a->steps[i];
-
-    if (a->outline != NULL && i + 1 < a->n_steps)
-        return a->above[i];
-    return (struct fp_outline){ s->slot, s->generation, s->end };
+    return a->outline != NULL && i + 1 < a->n_steps ? a->above[i] : fp_step_outline(&a->steps[i]);
 }
 
 bool fp_answer_is_failure(const struct fp_answer *a)
@@ -345,7 +346,6 @@ struct frame_of {
 static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
-
     unsigned end = fp_answer_outline(a, 0).end;
 
     if (x->base_len == 0 ? end != 1 : end <= x->base_len)

@@ -109,6 +109,7 @@ bool fp_step_is_dir(const struct fp_step *s);
 /* How many bytes of the struct are in use with n_names access files: a copy needs no more. */
 size_t fp_step_size(const struct fp_step *s, unsigned n_names);
 
+struct fp_outline fp_step_outline(const struct fp_step *s);
 /* That of step i, also where it is all there is. */
 struct fp_outline fp_answer_outline(const struct fp_answer *a, unsigned i);
 

@@ -330,11 +330,11 @@ static void put_dir(struct fp_answer_table *t, const char *path, const struct fp
     put_record(t);
 }
 
-static void put_outline(struct fp_writer *w, const struct fp_step *s)
+static void put_outline(struct fp_writer *w, struct fp_outline o)
 {
-    fp_put_u16(w, s->end);
-    fp_put_u32(w, s->slot);
-    fp_put_u32(w, s->generation);
+    fp_put_u16(w, o.end);
+    fp_put_u32(w, o.slot);
+    fp_put_u32(w, o.generation);
 }
 
 static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, const struct fp_answer *a)
@@ -349,7 +349,7 @@ static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, co
     fp_put_u8(&w, (uint8_t)a->n_names);
     fp_put_u8(&w, (uint8_t)(a->n_steps - 1));
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        put_outline(&w, &a->steps[i]);
+        put_outline(&w, fp_step_outline(&a->steps[i]));
     fp_put_u64(&w, a->content ? a->content_at : 0);
     fp_put_step(&w, last, a->n_names);
     if (w.bad)
@@ -554,7 +554,8 @@ static struct fp_outline get_outline(struct fp_reader *r)
     return o;
 }
 
-static bool get_leaf(struct fp_reader *r, struct fp_answer *a)
+/* names: those that were asked about. */
+static bool get_leaf(struct fp_reader *r, const struct fp_names *names, struct fp_answer *a)
 {
     const uint8_t flags = fp_get_u8(r);
 
@@ -567,6 +568,7 @@ static bool get_leaf(struct fp_reader *r, struct fp_answer *a)
     a->local = (flags & LOCAL) != 0;
     a->watched = (flags & WATCHED) != 0;
     a->content = (flags & CONTENT) != 0;
+    a->outline = a->n_steps > 1 ? names : NULL;
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
         a->above[i] = get_outline(r);
     a->content_at = fp_get_u64(r);
@@ -587,8 +589,7 @@ static bool find_leaf(const struct fp_answer_view *v, const struct question *q, 
 
     begin_answer(a);
     a->leasable = true;
-    a->outline = q->names;
-    return begin_search(v, LEAF, q, x) && find_record(v, x, &r) && get_leaf(&r, a)
+    return begin_search(v, LEAF, q, x) && find_record(v, x, &r) && get_leaf(&r, q->names, a)
            && (a->n_names == 0 || a->n_names == q->names->n) && fp_answer_fits(a, q->len);
 }
 
@@ -684,8 +685,6 @@ bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *
 
     if (!find_leaf(v, &q, a, &x) && !(x.is_short && find_long(find_leaf, v, &q, a)))
         return false;
-    if (a->n_steps == 1)
-        a->outline = NULL;
     /* Access files are asked for by each request. */
     return a->n_names == 0 || a->outline == NULL || fp_answer_view_renew(v, path, a);
 }
