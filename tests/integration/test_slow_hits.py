@@ -175,13 +175,18 @@ def test_a_large_hit_opens_nothing(base, lab, slow_directory, sendfile, size):
                 fetch()
         assert calls_on(trace, "slow")["openat"] > 0
         with Trace(flash.pids(), lab.base / "large-calls.txt", f"{OPENS},lseek,pread64,sendfile") as trace:
+            mark = flash.mark()
             answers = [fetch() for _ in range(LARGE_REQUESTS)]
+            entries = flash.wait_entries(LARGE_REQUESTS, mark)
     finally:
         connection.close()
         lab.end()
     assert {(answer.status, answer.body) for answer in answers} == {(200, tree.content("large", size))}
     calls = calls_on(trace, "slow")
-    assert not set(OPENS.split(",")) & set(calls), calls
+    # A daemon that gets no processor is late with its heartbeat. The child asks it then, and has its descriptor.
+    asked = sum(entry.note == "hit" for entry in entries)
+    assert sum(calls[name] for name in ("open", "openat", "dup")) <= asked, (calls, notes(entries))
+    assert calls["close"] <= 2 * asked, (calls, notes(entries))
     # The first piece, and then by the descriptor that core has.
     assert calls["pread64"] == LARGE_REQUESTS
     assert calls["sendfile" if sendfile == "On" else "lseek"] >= LARGE_REQUESTS
