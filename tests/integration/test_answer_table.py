@@ -223,11 +223,12 @@ def test_calls_of_a_hit(lab, root, base, allowed, reads, settled):  # noqa: F811
 
         def calls():
             with Trace(server.pids(), base / f"calls-{allowed}", "poll,pread64", ("-y",)) as trace:
-                assert ask()
-            return [sum(name in line for line in trace.lines())
+                leased = ask()
+            return leased and [sum(name in line for line in trace.lines())
                     for name in ("[eventpoll]", "flashpache-answers", "flashpache-contents")]
         wait_for(ask, "hits alone")
-        # A look is made twice where an event of something else waits at that moment.
+        # A look is made twice where an event of something else waits at that moment, and no lease is used
+        # where the daemon had no processor for its heartbeat.
         wait_for(lambda: calls() == [len(files), reads * len(files), len(files)], "no call too many")
     lab.end()
 
