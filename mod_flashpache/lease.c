@@ -419,6 +419,7 @@ static struct fp_lease *create(apr_pool_t *pool, const void *owner, const char *
     lease->path_len = len;
     lease->n_steps = a->n_steps;
     lease->n_names = a->n_names;
+    lease->no_access_files = fp_answer_lacks_access_files(a);
     lease->stale = a->source == FP_SOURCE_STALE;
     lease->watched = a->watched;
     return lease;

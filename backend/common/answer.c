@@ -372,6 +372,19 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
            && (S_ISREG(m->mode) || (x->from_worker && S_ISDIR(m->mode)));
 }
 
+bool fp_answer_lacks_access_files(const struct fp_answer *a)
+{
+    if (a->outline != NULL || a->n_names == 0)
+        return a->outline != NULL && a->no_access_files;
+    for (unsigned i = 0; i + 1 < a->n_steps; i++) {
+        for (unsigned n = 0; n < a->n_names; n++) {
+            if (a->steps[i].access[n].status != FP_ABSENT)
+                return false;
+        }
+    }
+    return true;
+}
+
 bool fp_answer_fits(const struct fp_answer *a, size_t path_len)
 {
     const struct frame_of x = { path_len, 0, false };

@@ -81,6 +81,7 @@ enum fp_source {
  * outline: from the table only: the steps above the last lead to directories, and of them there is the
  * outline alone.  Few requests look at more, and fp_answer_view_fill_in() brings it.  It points to the names
  * that were asked about, which are the caller's.  NULL: all steps are there.
+ * no_access_files: with an outline, that none of those names is in any directory above the last step.
  */
 struct fp_answer {
     fp_status status;
@@ -98,6 +99,7 @@ struct fp_answer {
     bool unchanged; /* from a worker only: the file is as the task said
                                  it was, and was not opened again */
     unsigned n_steps, n_names;
+    bool no_access_files;
     const struct fp_names *outline;
     struct fp_outline above[FP_MAX_STEPS - 1];
     struct fp_step steps[FP_MAX_STEPS]; /* few of them are used: all other fields stand in front */
@@ -112,6 +114,9 @@ size_t fp_step_size(const struct fp_step *s, unsigned n_names);
 struct fp_outline fp_step_outline(const struct fp_step *s);
 /* That of step i, also where it is all there is. */
 struct fp_outline fp_answer_outline(const struct fp_answer *a, unsigned i);
+
+/* True if access files were asked about, and no directory above the last step has any. */
+bool fp_answer_lacks_access_files(const struct fp_answer *a);
 
 /* The end of the step: its own metadata, or a link's target's; NULL if unknown. */
 const struct fp_meta *fp_step_target(const struct fp_step *s);

@@ -15,7 +15,7 @@
 #include "common/ring.h"
 #include "common/wire.h"
 
-#define MAGIC 0x46504134u /* "FPA4": another layout, another number */
+#define MAGIC 0x46504135u /* "FPA5": another layout, another number */
 
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
@@ -34,7 +34,7 @@
 enum kind { DIR = 1, LEAF = 2 };
 
 /* Flags of a LEAF; a DIR has MAY_LOOK, WATCHED and BY_PATH. */
-enum { READABLE = 1, LOCAL = 2, MAY_LOOK = 2, WATCHED = 4, BY_PATH = 8, CONTENT = 16 };
+enum { READABLE = 1, LOCAL = 2, MAY_LOOK = 2, WATCHED = 4, BY_PATH = 8, CONTENT = 16, NO_ACCESS_FILES = 32 };
 
 /* Stands in front of a record's key and body, whose lengths it has; zeros fill the record's last unit. */
 struct record {
@@ -345,7 +345,8 @@ static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, co
     set_key(&t->key, LEAF, path, len, t->area->key);
     begin_body(t, &w);
     fp_put_u8(&w, (uint8_t)((a->fd != -1 || a->content ? READABLE : 0) | (a->local ? LOCAL : 0)
-                            | (a->watched ? WATCHED : 0) | (a->content ? CONTENT : 0)));
+                            | (a->watched ? WATCHED : 0) | (a->content ? CONTENT : 0)
+                            | (fp_answer_lacks_access_files(a) ? NO_ACCESS_FILES : 0)));
     fp_put_u8(&w, (uint8_t)a->n_names);
     fp_put_u8(&w, (uint8_t)(a->n_steps - 1));
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
@@ -562,12 +563,13 @@ static bool get_leaf(struct fp_reader *r, const struct fp_names *names, struct f
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r) + 1u;
     if (a->n_names > FP_MAX_NAMES || a->n_steps > FP_MAX_STEPS
-        || (flags & ~(READABLE | LOCAL | WATCHED | CONTENT)) != 0)
+        || (flags & ~(READABLE | LOCAL | WATCHED | CONTENT | NO_ACCESS_FILES)) != 0)
         return false;
     a->readable = (flags & READABLE) != 0;
     a->local = (flags & LOCAL) != 0;
     a->watched = (flags & WATCHED) != 0;
     a->content = (flags & CONTENT) != 0;
+    a->no_access_files = (flags & NO_ACCESS_FILES) != 0;
     a->outline = a->n_steps > 1 ? names : NULL;
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
         a->above[i] = get_outline(r);
@@ -685,8 +687,8 @@ bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *
 
     if (!find_leaf(v, &q, a, &x) && !(x.is_short && find_long(find_leaf, v, &q, a)))
         return false;
-    /* Access files are asked for by each request. */
-    return a->n_names == 0 || a->outline == NULL || fp_answer_view_renew(v, path, a);
+    /* Each request asks for access files that are there. */
+    return a->n_names == 0 || a->outline == NULL || a->no_access_files || fp_answer_view_renew(v, path, a);
 }
 
 bool fp_answer_view_fill_in(const struct fp_answer_view *v, const char *path, struct fp_answer *a)

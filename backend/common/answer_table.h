@@ -6,7 +6,7 @@
  *
  * A record is a LEAF or a DIR.  Its key is its kind (one byte), the list of access names and the path,
  * the list as in a LOOKUP.  A LEAF has the last step of the answer about its path, and of the steps
- * above an outline: their slots and generations.  Without access files most requests need no more.  A
+ * above an outline: their slots and generations.  Most requests need no more, unless there are access files.  A
  * DIR has the steps from "/" to a directory, once for all files in it.  It belongs to a LEAF only if its
  * last step has the very slot and generation of the LEAF's outline.  Where a directory further up has
  * changed, it is the newer one. The steps are encoded as in an ANSWER, and a reader decodes a copy.
@@ -89,7 +89,7 @@ void fp_answer_view_destroy(struct fp_answer_view **v);
 
 /*
  * The answer about a path in normal form and the access files of these names.  *a is then a leasable
- * answer from the cache without a descriptor, in itself good.  Without access files it is an outline
+ * answer from the cache without a descriptor, in itself good.  Unless there are access files it is an outline
  * (answer.h).  a->readable says that there is
  * a file; with a->content its content is at a->content_at.  The answer may be used once the lease table is
  * current and each step's slot is valid there, both looked at afterwards.  False: there is none.

@@ -13,7 +13,7 @@ import tree
 import wire
 from content_kit import clock, settled, stats  # noqa: F401 (fixtures)
 from fetch import Client
-from shared_reader import CONTENT, LOCAL, READABLE, WATCHED, Reader
+from shared_reader import CONTENT, LOCAL, NO_ACCESS_FILES, READABLE, WATCHED, Reader
 from trace import Trace
 from waiting import wait_for
 
@@ -124,6 +124,8 @@ def test_the_same_answers(root, reader, look_up, name, names):
     assert_as_told(told, path, answer, names)
     for step in answer["steps"]:
         assert_as_lstat(path, step)
+    found = [access["status"] == 0 for step in answer["steps"][:-1] for access in step["access"]]
+    assert bool(answer["flags"] & NO_ACCESS_FILES) == (answer["n_names"] > 0 and not any(found))
     if answer["flags"] & CONTENT:
         with open(path, "rb") as file:
             assert reader.content(answer) == file.read()

@@ -76,7 +76,7 @@ static bool find(const char *path, const struct fp_names *asked)
     return fp_answer_view_find(view, asked, path, strlen(path), &out);
 }
 
-/* An outline has what a request looks at; where there are access files all is filled in. */
+/* An outline has what a request looks at; where there may be access files all is filled in. */
 static void assert_outline(void)
 {
     ck_assert_uint_eq(out.n_steps, in.n_steps);
@@ -87,7 +87,8 @@ static void assert_outline(void)
         ck_assert_uint_eq(o.slot, in.steps[i].slot);
         ck_assert_uint_eq(o.generation, in.steps[i].generation);
     }
-    ck_assert_int_eq(out.outline != NULL, out.n_names == 0 && out.n_steps > 1);
+    ck_assert_int_eq(out.outline != NULL,
+                     out.n_steps > 1 && (out.n_names == 0 || fp_answer_lacks_access_files(&in)));
 }
 
 /* As ANSWERs they would have the same bytes. */
@@ -268,6 +269,24 @@ START_TEST(directory_and_file_are_of_one_moment)
     ck_assert(!fp_answer_view_renew(view, "/a/b", &out));
     ck_assert(find("/a/c", &no_names));
     assert_same("/a/c");
+}
+END_TEST
+
+/* One of them, in one directory above the file, in the loop's turn; 4: in none. */
+START_TEST(an_outline_tells_that_there_are_no_access_files)
+{
+    build("ddf+hsn");
+    for (unsigned i = 0; i < 2 * FP_MAX_NAMES; i++)
+        in.steps[i / FP_MAX_NAMES].access[i % FP_MAX_NAMES] = (struct fp_access){ .status = FP_ABSENT };
+    if (_i < 4)
+        in.steps[_i / 2].access[_i % 2].status = _i % 2 == 0 ? FP_OK : FP_DENIED;
+    ck_assert_int_eq(fp_answer_lacks_access_files(&in), _i == 4);
+    publish("/a/a");
+    ck_assert(find("/a/a", &names));
+    ck_assert_int_eq(out.outline != NULL, _i == 4);
+    ck_assert_int_eq(fp_answer_lacks_access_files(&out), _i == 4);
+    assert_same("/a/a");
+    ck_assert_int_eq(fp_answer_lacks_access_files(&out), _i == 4);
 }
 END_TEST
 
@@ -608,6 +627,7 @@ static void add_cases(Suite *s, void (*begin)(void))
     tcase_add_test(t, only_what_is_leasable_is_published);
     tcase_add_test(t, the_same_again_costs_nothing);
     tcase_add_test(t, directory_and_file_are_of_one_moment);
+    tcase_add_loop_test(t, an_outline_tells_that_there_are_no_access_files, 0, 5);
     tcase_add_test(t, a_file_is_watched_while_all_above_it_is);
     tcase_add_loop_test(t, a_directory_is_found_without_a_file, 0, 8);
     t = unit_add_case(s, "full", begin, end, 0);
