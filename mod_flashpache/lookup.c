@@ -400,8 +400,8 @@ static const struct fp_request *ask_test(request_rec *r, const char *path, apr_s
     return st == FP_OK ? fp_request_remember_test(r, found.lease, found.outcome) : NULL;
 }
 
-/* The name without double slashes and those at its end: the kernel takes both for the same. */
-static const char *without_slashes(apr_pool_t *p, const char *name, apr_size_t *len_r)
+/* The name without double slashes: the kernel takes both for the same. */
+static const char *without_slashes(apr_pool_t *p, const char *name)
 {
     char *path = apr_palloc(p, strlen(name) + 1), *to = path;
 
@@ -410,7 +410,6 @@ static const char *without_slashes(apr_pool_t *p, const char *name, apr_size_t *
             *to++ = *s;
     }
     *to = '\0';
-    *len_r = fp_path_len(path);
     return path;
 }
 
@@ -422,13 +421,13 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
     apr_size_t len;
 
     if (name[0] == '/' && strlen(name) <= FP_MAX_PATH) {
-        const char *path = without_slashes(pool, name, &len);
+        const char *path = strstr(name, "//") != NULL ? without_slashes(pool, name) : name;
 
-        if (may_test(r, path, len)) {
-            q = fp_request_earlier(r, path, len);
-            if (q == NULL)
-                q = ask_test(r, path, len);
-        }
+        len = fp_path_len(path);
+        /* Where there is an answer, the request may ask, and the path is in normal form. */
+        q = fp_request_earlier(r, path, len);
+        if (q == NULL && may_test(r, path, len))
+            q = ask_test(r, path, len);
         if (q != NULL)
             rv = fp_walk_stat_name(finfo, q, path, len, wanted, name, pool);
     }
