@@ -171,22 +171,38 @@ static void inject(request_rec *r, struct fp_parsed *p)
     fp_request_hold(r, &p->item);
 }
 
+/* How many access files the step has, or may have. */
+static unsigned count_present(const struct fp_request *q, const struct fp_step *s)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < q->lease->n_names && fp_step_is_dir(s); i++)
+        n += s->access[i].status != FP_ABSENT;
+    return n;
+}
+
 void fp_htaccess_inject(request_rec *r)
 {
     struct fp_request *q = fp_request_of(r);
+    unsigned present = 0;
 
-    if (q == NULL || q->lease->n_names == 0 || !fp_parsed_is_for(r))
+    if (q == NULL || q->lease->n_names == 0 || q->lease->no_access_files || !fp_parsed_is_for(r))
         return;
     for (unsigned i = 0; i < q->lease->n_steps; i++) {
         const struct fp_step *s = fp_lease_step(q->lease, i);
         int name = fp_access_file_of(r, q, s);
         struct fp_parsed *p = name != -1 ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 
-        if (p != NULL && p->conf != NULL)
+        present += count_present(q, s);
+        if (p != NULL && p->conf != NULL) {
             inject(r, p);
-        else if (p != NULL)
+            q->merged = &p->merged;
+        } else if (p != NULL) {
             fp_item_release(&p->item);
+        }
     }
+    if (present != 1)
+        q->merged = NULL;
     q->injected = r->htaccess;
 }
 

@@ -27,6 +27,7 @@
 #include "request.h"
 #include "respond.h"
 #include "rewrite.h"
+#include "sections.h"
 #include "shadow.h"
 #include "speling.h"
 #include "start.h"
@@ -92,6 +93,16 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     return OK;
 }
 
+/* Other modules have completed their sections by now. */
+static int post_config_last(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    (void)plog;
+    (void)ptemp;
+    if (fp_start_is_on(s) && fp_settings_of(s)->parsed > 0)
+        fp_sections_merge(pconf, s);
+    return OK;
+}
+
 static apr_status_t end_counters(void *unused)
 {
     (void)unused;
@@ -134,10 +145,14 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_check_config(fp_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_check_config(check_daemon, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_post_config(post_config_last, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_parsed_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_create_request(fp_intercept_request, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_dirwalk_stat(fp_sections_stat, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_open_htaccess(fp_sections_open, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_map_to_storage(fp_sections_walk, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_dirwalk_stat(fp_walk_stat, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_error_log(fp_htaccess_note_line, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_open_htaccess(fp_htaccess_open, NULL, NULL, APR_HOOK_MIDDLE);

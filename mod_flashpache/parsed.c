@@ -14,6 +14,8 @@
 /* About what a parsed file takes: its pool, and what directives and compiled patterns make of its text. */
 #define POOL_LEAST ((apr_size_t)8 * 1024)
 #define TEXT_TIMES 8
+/* About what the configuration takes that is merged of it and of sections. */
+#define MERGED_BYTES ((apr_size_t)8 * 1024)
 
 static struct fp_table *table; /* this child's; NULL: none are kept */
 
@@ -105,6 +107,17 @@ int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const st
     return p != NULL ? -1 : name;
 }
 
+static void merge(const request_rec *r, struct fp_parsed *p)
+{
+    const struct htaccess_result file = {
+        .dir = p->dir, .override = p->override, .override_opts = p->override_opts, .htaccess = p->conf
+    };
+
+    p->merged = fp_sections_merge_with(p->pool, r->server, &file);
+    if (p->merged.conf != NULL)
+        p->item.bytes += MERGED_BYTES;
+}
+
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, int override_opts, apr_pool_t *pool,
                     ap_conf_vector_t *conf, const char *text)
@@ -122,6 +135,8 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
     p->access = s->access[name];
     p->conf = conf;
     p->text = text;
+    if (conf != NULL)
+        merge(r, p);
     p->view = fp_lease_view_number(q->lease->view);
     atomic_init(&p->confirmed, slot_and_generation(s));
     fp_table_put(table, &p->item);

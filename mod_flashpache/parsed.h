@@ -16,6 +16,7 @@
 
 #include "common/answer.h"
 #include "request.h"
+#include "sections.h"
 #include "table.h"
 
 struct fp_parsed {
@@ -26,6 +27,7 @@ struct fp_parsed {
     unsigned name;           /* the index of its access file name */
     struct fp_access access; /* the file that was parsed */
     ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
+    struct fp_merged merged; /* with the sections of its directory, if it is the only access file there */
     const char *text;        /* that was parsed, of access.size bytes; NULL without conf */
     uint64_t view;           /* the number of the lease table of the directory's slot; 0: it has none */
     _Atomic apr_uint64_t confirmed; /* the slot and its generation when the file had that text */

@@ -16,6 +16,7 @@
 struct fp_file;
 struct fp_item;
 struct fp_lease;
+struct fp_merged;
 
 struct fp_request {
     request_rec *r;
@@ -27,6 +28,7 @@ struct fp_request {
     apr_uint64_t access_given;              /* bit n: the one of step n was given */
     apr_uint64_t access_pure;               /* bit n: the result of parsing it may be used again */
     bool access_left;                       /* core opened one by its name */
+    const struct fp_merged *merged;           /* with the only access file on the way; NULL: there are none, or more */
     const struct htaccess_result *injected; /* head of the list given to core */
     bool compared, different;               /* FlashpacheEngine Shadow: compared with httpd's own result */
     enum fp_count found;                    /* the source of the answer */

@@ -44,6 +44,7 @@ struct fp_settings {
     unsigned own[FP_MAX_NAMES], n_own; /* which of names are this server's, in its order */
     int keep_parsed;       /* 1: a parsed .htaccess serves all requests */
     unsigned host;         /* the server's number among the counters */
+    struct fp_sections *sections; /* sections.h; NULL: core merges them */
     const void *rules;     /* httpd22/rules.h; NULL with httpd 2.4 */
 };
 

@@ -27,6 +27,24 @@ static void append(const char *path, const char *line)
     close(fd);
 }
 
+/* ---- how often configurations of directories are merged ---- */
+
+static unsigned merges; /* in this request, where there is one at a time */
+
+static void *create_directory(apr_pool_t *p, char *path)
+{
+    (void)path;
+    return apr_pcalloc(p, 1);
+}
+
+static void *merge_directories(apr_pool_t *p, void *base, void *add)
+{
+    (void)base;
+    (void)add;
+    merges++;
+    return apr_pcalloc(p, 1);
+}
+
 /* ---- the configuration at the end of a request ---- */
 
 static const char *seen_path; /* ProbeSeen */
@@ -46,6 +64,8 @@ static apr_status_t look(void *data)
 
 static int post_read_request(request_rec *r)
 {
+    if (r->main == NULL && r->prev == NULL)
+        merges = 0;
     if (r->main == NULL && r->prev == NULL && seen_path != NULL)
         apr_pool_cleanup_register(r->pool, r, look, apr_pool_cleanup_null);
     return DECLINED;
@@ -69,6 +89,8 @@ static void wait_in(const request_rec *r, const char *phase)
 
 static int fixups(request_rec *r)
 {
+    if (r->args != NULL && strcmp(r->args, "merges") == 0)
+        apr_table_setn(r->headers_out, "X-Merges", apr_psprintf(r->pool, "%u", merges));
     wait_in(r, "wait");
     if (r->args != NULL && strcmp(r->args, "twice") == 0)
         ap_run_map_to_storage(r);
@@ -119,7 +141,16 @@ static const char *note_parsing(cmd_parms *cmd, void *conf, const char *path)
     return NULL;
 }
 
+/* Where it stands this module has a configuration. */
+static const char *count_merges(cmd_parms *cmd, void *conf)
+{
+    (void)cmd;
+    (void)conf;
+    return NULL;
+}
+
 static const command_rec directives[] = {
+    AP_INIT_NO_ARGS("ProbeMerges", count_merges, NULL, OR_ALL, "whose merges are counted"),
     AP_INIT_TAKE1("ProbeSeen", set_seen, NULL, RSRC_CONF, "where the AuthName is told at a request's end"),
     AP_INIT_TAKE1("ProbeParsed", note_parsing, NULL, OR_ALL, "where its parsing is told"),
     { NULL },
@@ -156,4 +187,5 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_handler(before_handler, NULL, NULL, EARLIEST);
 }
 
-AP_DECLARE_MODULE(probe) = { STANDARD20_MODULE_STUFF, NULL, NULL, NULL, NULL, directives, register_hooks };
+AP_DECLARE_MODULE(probe) = { STANDARD20_MODULE_STUFF, create_directory, merge_directories, NULL, NULL, directives,
+                              register_hooks };

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "sections.h"
+
+#include <apr_fnmatch.h>
+#include <apr_strings.h>
+#include <http_request.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/answer.h"
+#include "lease.h"
+#include "request.h"
+#include "settings.h"
+#include "walk.h"
+
+#define MERGED_MOST 5000u /* sections of all servers; each takes 3 KB, and some time of the start */
+
+/* A section without a pattern, with all those of the directories above it. */
+struct fp_section {
+    const char *path; /* with a slash at its end */
+    apr_size_t len;
+    struct fp_merged merged; /* without access files */
+    bool access_files;       /* core looks for them on the way */
+};
+
+struct fp_sections {
+    unsigned n, n_patterns;
+    struct fp_section *list;          /* in core's order: the longest path that fits stands last */
+    const core_dir_config **patterns; /* <DirectoryMatch>, and <Directory> with a wildcard */
+};
+
+/* ---- which sections ---- */
+
+/* Core takes a file for a directory here: a section may have its name. */
+static bool is_in(const struct fp_section *x, const char *path, apr_size_t len)
+{
+    return (x->len <= len && memcmp(x->path, path, x->len) == 0)
+           || (x->len == len + 1 && memcmp(x->path, path, len) == 0);
+}
+
+static struct fp_section *find(const struct fp_sections *all, const char *path, apr_size_t len)
+{
+    for (unsigned i = all->n; i-- > 0;) {
+        if (is_in(&all->list[i], path, len))
+            return &all->list[i];
+    }
+    return NULL;
+}
+
+/* True if the path's first components, so many, fit the pattern. */
+static bool fits(const char *pattern, unsigned components, char *path)
+{
+    char *end = path;
+    bool found;
+    char next;
+
+    for (unsigned i = 0; i < components; i++) {
+        end = strchr(end, '/');
+        if (end++ == NULL)
+            return false;
+    }
+    next = *end;
+    *end = '\0';
+    found = apr_fnmatch(pattern, path, APR_FNM_PATHNAME) == APR_SUCCESS;
+    *end = next;
+    return found;
+}
+
+/* True if a section with a pattern is about that file, or a directory that it lies in. */
+static bool has_pattern(const struct fp_sections *all, apr_pool_t *p, const char *file)
+{
+    char *path = NULL;
+
+    for (unsigned i = 0; i < all->n_patterns; i++) {
+        const core_dir_config *d = all->patterns[i];
+
+        if (d->r != NULL && ap_regexec(d->r, file, 0, NULL, 0) == 0)
+            return true;
+        if (d->r != NULL)
+            continue;
+        if (path == NULL)
+            path = apr_pstrcat(p, file, "/", NULL);
+        if (fits(d->d, d->d_components, path))
+            return true;
+    }
+    return false;
+}
+
+/* ---- merging ---- */
+
+/* The handler of requests for a merge: hooks know them by its address. */
+static const char MERGING[] = "flashpache-merging";
+
+/* Core's walk for a merge. Its request has only what that walk looks at. */
+struct merging {
+    request_rec r;   /* the first member: a hook gets only this */
+    const char *dir; /* whose access file it was given; NULL: none */
+    bool access_files; /* core looks for others */
+    bool unknown;      /* core asks for a link, or again for that access file */
+};
+
+static struct merging *merging_of(request_rec *r)
+{
+    return r->handler == MERGING ? (struct merging *)r : NULL;
+}
+
+apr_status_t fp_sections_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted)
+{
+    struct merging *m = merging_of(r);
+
+    (void)wanted;
+    if (m == NULL)
+        return AP_DECLINED;
+    m->unknown = true;
+    finfo->valid = APR_FINFO_TYPE;
+    finfo->filetype = APR_DIR;
+    return APR_SUCCESS;
+}
+
+apr_status_t fp_sections_open(request_rec *r, const char *dir, const char *name, ap_configfile_t **file,
+                              const char **full_name)
+{
+    struct merging *m = merging_of(r);
+
+    (void)name;
+    (void)file;
+    (void)full_name;
+    if (m == NULL)
+        return AP_DECLINED;
+    m->access_files = true;
+    m->unknown |= m->dir != NULL && strcmp(dir, m->dir) == 0;
+    return APR_ENOENT;
+}
+
+/* Has core walk to a file that the directory might have. */
+static struct fp_merged merge(apr_pool_t *p, server_rec *s, const struct fp_section *x, const char *dir,
+                              struct merging *m)
+{
+    core_request_config *core = apr_pcalloc(p, sizeof(*core));
+    struct fp_merged merged = { x, NULL, NULL };
+    request_rec *r = &m->r;
+
+    core->notes = apr_pcalloc(p, AP_NUM_STD_NOTES * sizeof(*core->notes));
+    r->handler = MERGING;
+    r->pool = p;
+    r->server = s;
+    r->per_dir_config = s->lookup_defaults;
+    r->request_config = ap_create_request_config(p);
+    ap_set_core_module_config(r->request_config, core);
+    r->filename = apr_pstrcat(p, dir, "-", NULL);
+    r->finfo.filetype = APR_REG;
+    if (has_pattern(fp_settings_of(s)->sections, p, r->filename) || ap_directory_walk(r) != OK || m->unknown)
+        return merged;
+    merged.conf = r->per_dir_config;
+    merged.walk = core->notes[AP_NOTE_DIRECTORY_WALK];
+    return merged;
+}
+
+/* True if answers tell of all names that core may look for. */
+static bool asks_about_all_names(apr_pool_t *p, const server_rec *s)
+{
+    const core_server_config *core = ap_get_core_module_config(s->module_config);
+    const struct fp_settings *settings = fp_settings_of(s);
+    const char *rest = core->access_name;
+
+    while (rest[0] != '\0') {
+        const char *name = ap_getword_conf(p, &rest);
+
+        if (fp_names_find(&settings->names, name, strlen(name)) == -1)
+            return false;
+    }
+    return true;
+}
+
+static struct fp_sections *collect(apr_pool_t *p, const server_rec *s)
+{
+    const core_server_config *core = ap_get_core_module_config(s->module_config);
+    const unsigned n = (unsigned)core->sec_dir->nelts;
+    struct fp_sections *all = apr_pcalloc(p, sizeof(*all));
+
+    all->list = apr_pcalloc(p, n * sizeof(*all->list));
+    all->patterns = apr_pcalloc(p, n * sizeof(*all->patterns));
+    for (unsigned i = 0; i < n; i++) {
+        const core_dir_config *d =
+            ap_get_core_module_config(APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *));
+
+        if (d->r != NULL || d->d_is_fnmatch)
+            all->patterns[all->n_patterns++] = d;
+        else
+            all->list[all->n++] = (struct fp_section){ .path = d->d, .len = strlen(d->d) };
+    }
+    return all;
+}
+
+static bool is_others(const char *file)
+{
+    return strcmp(file, "core.c") != 0 && strcmp(file, "mod_flashpache.c") != 0;
+}
+
+/* True if another module takes part in core's walk. */
+static bool has_other_hooks(void)
+{
+    const apr_array_header_t *stats = ap_hook_get_dirwalk_stat(), *opens = ap_hook_get_open_htaccess();
+
+    for (int i = 0; i < stats->nelts; i++) {
+        if (is_others(APR_ARRAY_IDX(stats, i, ap_LINK_dirwalk_stat_t).szName))
+            return true;
+    }
+    for (int i = 0; i < opens->nelts; i++) {
+        if (is_others(APR_ARRAY_IDX(opens, i, ap_LINK_open_htaccess_t).szName))
+            return true;
+    }
+    return false;
+}
+
+void fp_sections_merge(apr_pool_t *p, server_rec *s)
+{
+    unsigned merged = 0;
+
+    if (has_other_hooks())
+        return;
+    for (; s != NULL; s = s->next) {
+        struct fp_sections *all = collect(p, s);
+
+        fp_settings_of(s)->sections = all;
+        for (unsigned i = 0; i < all->n && merged < MERGED_MOST; i++, merged++) {
+            struct fp_section *x = &all->list[i];
+            struct merging *m = apr_pcalloc(p, sizeof(*m));
+
+            x->merged = merge(p, s, x, x->path, m);
+            x->access_files = m->access_files;
+            if (x->access_files && !asks_about_all_names(p, s))
+                x->merged.conf = NULL;
+        }
+    }
+}
+
+struct fp_merged fp_sections_merge_with(apr_pool_t *p, server_rec *s, const struct htaccess_result *file)
+{
+    const struct fp_sections *all = fp_settings_of(s)->sections;
+    const struct fp_section *x = all != NULL ? find(all, file->dir, strlen(file->dir)) : NULL;
+    struct merging *m;
+
+    if (x == NULL || x->merged.conf == NULL || !x->access_files)
+        return (struct fp_merged){ x, NULL, NULL };
+    m = apr_pcalloc(p, sizeof(*m));
+    m->r.htaccess = file;
+    m->dir = file->dir;
+    return merge(p, s, x, file->dir, m);
+}
+
+/* ---- a request ---- */
+
+/* True if core's walk would find that file, whole, and has not begun to. */
+static bool is_whole_file(const request_rec *r, const struct fp_request *q)
+{
+    const struct fp_lease *lease = q->lease;
+    const struct fp_meta *m = fp_step_target(lease->last);
+
+    return r->main == NULL && r->prev == NULL && r->finfo.filetype == APR_NOFILE
+           && r->per_dir_config == r->server->lookup_defaults
+           && (r->path_info == NULL || r->path_info[0] == '\0') && m != NULL && S_ISREG(m->mode)
+           && lease->last->end == lease->path_len && strlen(r->filename) == lease->path_len
+           && memcmp(r->filename, lease->path, lease->path_len) == 0;
+}
+
+/* What core's walk would make, without a look; NULL: unknown. */
+static const struct fp_merged *merged_for(const struct fp_section *x, const struct fp_request *q)
+{
+    if (x->access_files && q->lease->path_len + 1 + FP_MAX_NAME > FP_MAX_PATH)
+        return NULL; /* core may find the name of an access file too long, and refuses then */
+    if (!x->access_files || q->lease->no_access_files)
+        return &x->merged;
+    return q->merged != NULL && q->merged->section == x ? q->merged : NULL;
+}
+
+int fp_sections_walk(request_rec *r)
+{
+    const struct fp_sections *all = fp_settings_of(r->server)->sections;
+    struct fp_request *q = fp_request_of(r);
+    const struct fp_merged *merged;
+    const struct fp_section *x;
+
+    if (all == NULL || q == NULL || !is_whole_file(r, q))
+        return DECLINED;
+    x = find(all, r->filename, q->lease->path_len);
+    merged = x != NULL ? merged_for(x, q) : NULL;
+    if (merged == NULL || merged->conf == NULL || has_pattern(all, r->pool, r->filename)
+        || fp_walk_answer_stat(&r->finfo, r, q, APR_FINFO_MIN) != APR_SUCCESS)
+        return DECLINED;
+    r->canonical_filename = r->filename;
+    r->path_info = r->filename + q->lease->path_len;
+    r->per_dir_config = merged->conf;
+    *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = merged->walk;
+    return ap_file_walk(r);
+}
