@@ -17,6 +17,7 @@
 #include "lease.h"
 #include "parsed.h"
 #include "request.h"
+#include "sections.h"
 #include "settings.h"
 
 /* ---- the content ---- */
@@ -161,8 +162,8 @@ static void inject(request_rec *r, struct fp_parsed *p)
 
     h->dir = p->dir;
     h->override = p->override;
-    h->override_opts = p->override_opts;
-    h->htaccess = p->conf;
+    h->override_opts = p->parse.override_opts;
+    h->htaccess = p->parse.conf;
     h->next = r->htaccess;
     r->htaccess = h;
 #ifdef AP_TAINT_HTACCESS
@@ -194,9 +195,9 @@ void fp_htaccess_inject(request_rec *r)
         struct fp_parsed *p = name != -1 ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 
         present += count_present(q, s);
-        if (p != NULL && p->conf != NULL) {
+        if (p != NULL && p->parse.conf != NULL) {
             inject(r, p);
-            q->merged = &p->merged;
+            q->merged = &p->parse.merged;
         } else if (p != NULL) {
             fp_item_release(&p->item);
         }
@@ -223,6 +224,18 @@ static ap_conf_vector_t *parse(const request_rec *r, apr_pool_t *pool, const str
     return conf;
 }
 
+static struct fp_merged merge(const request_rec *r, const struct fp_parse *made,
+                              const struct htaccess_result *h)
+{
+    struct htaccess_result *file = apr_pcalloc(made->pool, sizeof(*file));
+
+    file->dir = apr_pstrdup(made->pool, h->dir);
+    file->override = h->override;
+    file->override_opts = h->override_opts;
+    file->htaccess = made->conf;
+    return fp_sections_merge_with(made->pool, r->server, file);
+}
+
 /* Parses the file once more if the result may be used again; else keeps only the fact that it may
  * not. */
 static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s, unsigned name,
@@ -230,21 +243,25 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
 {
     const apr_uint64_t bit = (apr_uint64_t)1 << fp_request_step_number(q, s);
     const bool pure = (q->access_pure & bit) != 0;
-    unsigned opened = q->access_opened;
-    ap_conf_vector_t *conf = NULL;
-    apr_pool_t *pool;
+    const unsigned opened = q->access_opened;
+    struct fp_parse made = { .override_opts = h->override_opts };
 
     /* The pool has no parent: it lives longer than the request, and the thread that releases it
      * last destroys it. */
-    if (apr_pool_create_unmanaged_ex(&pool, NULL, NULL) != APR_SUCCESS)
+    if (apr_pool_create_unmanaged_ex(&made.pool, NULL, NULL) != APR_SUCCESS)
         return;
     if (pure)
-        conf = parse(r, pool, h);
+        made.conf = parse(r, made.pool, h);
     /* Only a configuration made from the very file that the answer shows is kept. */
-    if (pure && (conf == NULL || q->access_opened != opened + 1))
-        apr_pool_destroy(pool);
-    else
-        fp_parsed_keep(r, q, s, name, h, h->override_opts, pool, conf, pure ? q->access_text : NULL);
+    if (pure && (made.conf == NULL || q->access_opened != opened + 1)) {
+        apr_pool_destroy(made.pool);
+        return;
+    }
+    if (pure) {
+        made.text = q->access_text;
+        made.merged = merge(r, &made, h);
+    }
+    fp_parsed_keep(r, q, s, name, h, &made);
 }
 
 int fp_htaccess_keep(request_rec *r)

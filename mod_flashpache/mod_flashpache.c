@@ -126,8 +126,10 @@ static void start_child(apr_pool_t *p, server_rec *s)
 
 static int map_to_storage(request_rec *r)
 {
-    const int status = fp_lookup_begin(r);
+    int status;
 
+    fp_sections_begin(r);
+    status = fp_lookup_begin(r);
     fp_fresh_note_method(r);
     fp_htaccess_inject(r);
     /* Where it is DECLINED core's own walk comes now: <Directory>, .htaccess and Require. */

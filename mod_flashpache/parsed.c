@@ -21,7 +21,7 @@ static struct fp_table *table; /* this child's; NULL: none are kept */
 
 static void destroy(struct fp_item *item)
 {
-    apr_pool_destroy(((struct fp_parsed *)item)->pool);
+    apr_pool_destroy(((struct fp_parsed *)item)->parse.pool);
 }
 
 void fp_parsed_init(apr_pool_t *p, int limit, apr_size_t bytes)
@@ -59,14 +59,14 @@ static bool is_confirmed(const request_rec *r, struct fp_parsed *p, const struct
     const apr_uint64_t now = slot_and_generation(s), confirmed = atomic_load(&p->confirmed);
     const struct fp_access_text *c;
 
-    if (p->conf == NULL || (s->slot == FP_NO_SLOT && confirmed == now && !q->lease->watched))
+    if (p->parse.conf == NULL || (s->slot == FP_NO_SLOT && confirmed == now && !q->lease->watched))
         return true;
     if (p->view != fp_lease_view_number(q->lease->view) && s->slot != FP_NO_SLOT)
         return false;
     if (confirmed == now && s->slot != FP_NO_SLOT)
         return true;
     c = fp_access_file_fetch(r, fp_access_file_path(r, p->dir, p->name), &s->access[p->name]);
-    if (c == NULL || memcmp(c->pos, p->text, (apr_size_t)(c->end - c->pos)) != 0)
+    if (c == NULL || memcmp(c->pos, p->parse.text, (apr_size_t)(c->end - c->pos)) != 0)
         return false;
     if (s->slot != FP_NO_SLOT)
         atomic_store(&p->confirmed, now);
@@ -107,36 +107,20 @@ int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const st
     return p != NULL ? -1 : name;
 }
 
-static void merge(const request_rec *r, struct fp_parsed *p)
-{
-    const struct htaccess_result file = {
-        .dir = p->dir, .override = p->override, .override_opts = p->override_opts, .htaccess = p->conf
-    };
-
-    p->merged = fp_sections_merge_with(p->pool, r->server, &file);
-    if (p->merged.conf != NULL)
-        p->item.bytes += MERGED_BYTES;
-}
-
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
-                    const struct htaccess_result *h, int override_opts, apr_pool_t *pool,
-                    ap_conf_vector_t *conf, const char *text)
+                    const struct htaccess_result *h, const struct fp_parse *parse)
 {
-    struct fp_parsed *p = apr_pcalloc(pool, sizeof(*p));
-    char *key = apr_palloc(pool, FP_ITEM_KEY_SIZE(s->end));
+    struct fp_parsed *p = apr_pcalloc(parse->pool, sizeof(*p));
+    char *key = apr_palloc(parse->pool, FP_ITEM_KEY_SIZE(s->end));
 
     fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
-    p->item.bytes = POOL_LEAST + (conf != NULL ? TEXT_TIMES * (apr_size_t)s->access[name].size : 0);
-    p->pool = pool;
-    p->dir = apr_pstrdup(pool, h->dir);
+    p->item.bytes = POOL_LEAST + (parse->conf != NULL ? TEXT_TIMES * (apr_size_t)s->access[name].size : 0)
+                    + (parse->merged.conf != NULL ? MERGED_BYTES : 0);
+    p->parse = *parse;
+    p->dir = apr_pstrdup(parse->pool, h->dir);
     p->override = h->override;
-    p->override_opts = override_opts;
     p->name = name;
     p->access = s->access[name];
-    p->conf = conf;
-    p->text = text;
-    if (conf != NULL)
-        merge(r, p);
     p->view = fp_lease_view_number(q->lease->view);
     atomic_init(&p->confirmed, slot_and_generation(s));
     fp_table_put(table, &p->item);

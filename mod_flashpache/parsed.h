@@ -16,19 +16,31 @@
 
 #include "common/answer.h"
 #include "request.h"
-#include "sections.h"
 #include "table.h"
+
+/* The result of core's walk to a directory's files (sections.h). */
+struct fp_merged {
+    const struct fp_section *section; /* the last one that is in it */
+    ap_conf_vector_t *conf;           /* with the server's defaults; NULL: only core can walk there */
+    request_rec *walk;                /* which core made, with its note */
+};
+
+/* What an access file was parsed to, all in a pool without a parent. */
+struct fp_parse {
+    apr_pool_t *pool;
+    int override_opts;       /* of core's result */
+    ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
+    const char *text;        /* that was parsed, as long as the file; NULL without conf */
+    struct fp_merged merged; /* with the sections of its directory, if it is the only access file there */
+};
 
 struct fp_parsed {
     struct fp_item item;
-    apr_pool_t *pool; /* holds this struct and all below */
-    const char *dir;  /* as core names it, with a slash behind it */
-    int override, override_opts;
+    struct fp_parse parse; /* its pool holds this struct and all below */
+    const char *dir;       /* as core names it, with a slash behind it */
+    int override;
     unsigned name;           /* the index of its access file name */
     struct fp_access access; /* the file that was parsed */
-    ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
-    struct fp_merged merged; /* with the sections of its directory, if it is the only access file there */
-    const char *text;        /* that was parsed, of access.size bytes; NULL without conf */
     uint64_t view;           /* the number of the lease table of the directory's slot; 0: it has none */
     _Atomic apr_uint64_t confirmed; /* the slot and its generation when the file had that text */
 };
@@ -57,11 +69,8 @@ struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *
 int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const struct htaccess_result *h,
                       const struct fp_step **step_r);
 
-/* Keeps the configuration, which lies in the pool, for the file of the result that core made (as missing()
- * found it); override_opts: of that result. The pool, which has no parent, is the table's now. conf: NULL
- * where the file must be parsed for each request. text: what conf was made from, in the pool. */
+/* Keeps it for the file of the result that core made (as missing() found it). The pool is the table's now. */
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
-                    const struct htaccess_result *h, int override_opts, apr_pool_t *pool,
-                    ap_conf_vector_t *conf, const char *text);
+                    const struct htaccess_result *h, const struct fp_parse *parse);
 
 #endif

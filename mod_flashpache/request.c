@@ -402,6 +402,8 @@ int fp_request_again(request_rec *r)
     apr_table_setn(r->notes, AGAIN, "1");
     /* Core would reuse the results of its walk by the old answer. */
     *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = NULL;
+    if (fp_request_of(r) != NULL)
+        fp_request_of(r)->walked = NULL;
     r->htaccess = NULL;
     if (r->main != NULL && r->uri[0] == '\0')
         return look_up_file_again(r);

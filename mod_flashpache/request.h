@@ -28,7 +28,8 @@ struct fp_request {
     apr_uint64_t access_given;              /* bit n: the one of step n was given */
     apr_uint64_t access_pure;               /* bit n: the result of parsing it may be used again */
     bool access_left;                       /* core opened one by its name */
-    const struct fp_merged *merged;           /* with the only access file on the way; NULL: there are none, or more */
+    const struct fp_merged *merged;         /* with the only access file on the way; NULL: not known */
+    const struct fp_merged *walked;         /* in the place of core's walk; NULL: that has run */
     const struct htaccess_result *injected; /* head of the list given to core */
     bool compared, different;               /* FlashpacheEngine Shadow: compared with httpd's own result */
     enum fp_count found;                    /* the source of the answer */

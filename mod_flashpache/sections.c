@@ -134,27 +134,34 @@ apr_status_t fp_sections_open(request_rec *r, const char *dir, const char *name,
     return APR_ENOENT;
 }
 
+/* Core's walk to a regular file, whose note goes to config. */
+static int walk(struct merging *m, apr_pool_t *p, server_rec *s, ap_conf_vector_t *config, char *file)
+{
+    m->r.handler = MERGING;
+    m->r.pool = p;
+    m->r.server = s;
+    m->r.per_dir_config = s->lookup_defaults;
+    m->r.request_config = config;
+    m->r.filename = file;
+    m->r.finfo.filetype = APR_REG;
+    return ap_directory_walk(&m->r);
+}
+
 /* Has core walk to a file that the directory might have. */
 static struct fp_merged merge(apr_pool_t *p, server_rec *s, const struct fp_section *x, const char *dir,
                               struct merging *m)
 {
     core_request_config *core = apr_pcalloc(p, sizeof(*core));
+    ap_conf_vector_t *config = ap_create_request_config(p);
     struct fp_merged merged = { x, NULL, NULL };
-    request_rec *r = &m->r;
+    char *file = apr_pstrcat(p, dir, "-", NULL);
 
     core->notes = apr_pcalloc(p, AP_NUM_STD_NOTES * sizeof(*core->notes));
-    r->handler = MERGING;
-    r->pool = p;
-    r->server = s;
-    r->per_dir_config = s->lookup_defaults;
-    r->request_config = ap_create_request_config(p);
-    ap_set_core_module_config(r->request_config, core);
-    r->filename = apr_pstrcat(p, dir, "-", NULL);
-    r->finfo.filetype = APR_REG;
-    if (has_pattern(fp_settings_of(s)->sections, p, r->filename) || ap_directory_walk(r) != OK || m->unknown)
+    ap_set_core_module_config(config, core);
+    if (has_pattern(fp_settings_of(s)->sections, p, file) || walk(m, p, s, config, file) != OK || m->unknown)
         return merged;
-    merged.conf = r->per_dir_config;
-    merged.walk = core->notes[AP_NOTE_DIRECTORY_WALK];
+    merged.conf = m->r.per_dir_config;
+    merged.walk = &m->r;
     return merged;
 }
 
@@ -293,6 +300,30 @@ int fp_sections_walk(request_rec *r)
     r->canonical_filename = r->filename;
     r->path_info = r->filename + q->lease->path_len;
     r->per_dir_config = merged->conf;
-    *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = merged->walk;
+    q->walked = merged;
     return ap_file_walk(r);
+}
+
+/* Core makes the note of the walk that was left out, from the kept one's: it merges nothing. Only the directory that
+ * the note names is another one. */
+static void complete(request_rec *r)
+{
+    struct fp_request *q = r != NULL ? fp_request_of(r) : NULL;
+    struct merging *m;
+
+    if (q == NULL || q->walked == NULL)
+        return;
+    m = apr_pcalloc(r->pool, sizeof(*m));
+    m->r.prev = q->walked->walk;
+    m->r.htaccess = r->htaccess;
+    q->walked = NULL;
+    walk(m, r->pool, r->server, r->request_config,
+         apr_pstrmemdup(r->pool, q->lease->path, q->lease->path_len));
+}
+
+void fp_sections_begin(request_rec *r)
+{
+    complete(r);
+    complete(r->prev);
+    complete(r->main);
 }

@@ -12,25 +12,23 @@
 #include <http_config.h>
 #include <http_core.h>
 
-struct fp_section;
-
-struct fp_merged {
-    const struct fp_section *section; /* the last one that is in it */
-    ap_conf_vector_t *conf;           /* with the server's defaults; NULL: only core can walk there */
-    void *walk;                       /* core's own note of its walk, for subrequests and redirects */
-};
+#include "parsed.h"
 
 /* Call it once the configuration is complete and no module changes it any more, before there are
  * children. The result lives in p. Merges nothing if another module has a hook in core's walk: then each
  * walk must be core's. */
 void fp_sections_merge(apr_pool_t *p, server_rec *s);
 
-/* The same for a directory, as core names it, with its access file, in the pool of that. */
+/* The same in p for a directory, as core names it, with its access file, whose result lives as long as p. */
 struct fp_merged fp_sections_merge_with(apr_pool_t *p, server_rec *s, const struct htaccess_result *file);
 
 /* map_to_storage, just before core's: takes the place of core's walk to a regular file, where the answer
  * has all that core would look at, and one access file at most has a say. */
 int fp_sections_walk(request_rec *r);
+
+/* map_to_storage, first: core begins at the note of an earlier walk, of this request or the one that it comes from.
+ * Has core make that note if the walk was left out. */
+void fp_sections_begin(request_rec *r);
 
 /* dirwalk_stat and open_htaccess, first: answer core's walk for a merge, and decline all others. */
 apr_status_t fp_sections_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted);

@@ -56,8 +56,8 @@ static void give_parsed(request_rec *r, const struct fp_request *q, const struct
     const int name = fp_access_file_of(r, q, s);
     struct fp_parsed *p = name != -1 && fp_parsed_is_for(r) ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 
-    if (p != NULL && p->conf != NULL) {
-        give(r, p->dir, p->override, p->override_opts, p->conf);
+    if (p != NULL && p->parse.conf != NULL) {
+        give(r, p->dir, p->override, p->parse.override_opts, p->parse.conf);
         fp_request_hold(r, &p->item);
     } else if (p != NULL) {
         fp_item_release(&p->item);
@@ -122,20 +122,18 @@ static void keep_one(request_rec *r, const struct fp_request *q, const struct fp
     const char *path = fp_access_file_path(r, h->dir, name);
     struct fp_access_text *text = fp_access_file_fetch(r, path, &s->access[name]);
     const bool pure = text != NULL && fp_access_file_is_pure(r, path, text);
-    const char *copy = NULL;
-    ap_conf_vector_t *conf = NULL;
-    apr_pool_t *pool;
+    struct fp_parse made = { .override_opts = FP_OVERRIDE_OPTS(h) };
 
-    if (text == NULL || fp_compat_unmanaged_pool(&pool) != APR_SUCCESS)
+    if (text == NULL || fp_compat_unmanaged_pool(&made.pool) != APR_SUCCESS)
         return;
     if (pure) {
-        copy = apr_pmemdup(pool, text->pos, (apr_size_t)(text->end - text->pos));
-        conf = parse(r, pool, h, path, text);
+        made.text = apr_pmemdup(made.pool, text->pos, (apr_size_t)(text->end - text->pos));
+        made.conf = parse(r, made.pool, h, path, text);
     }
-    if (pure && conf == NULL)
-        apr_pool_destroy(pool);
+    if (pure && made.conf == NULL)
+        apr_pool_destroy(made.pool);
     else
-        fp_parsed_keep(r, q, s, name, h, FP_OVERRIDE_OPTS(h), pool, conf, copy);
+        fp_parsed_keep(r, q, s, name, h, &made);
 }
 
 void fp_access_keep(request_rec *r, struct fp_request *q)

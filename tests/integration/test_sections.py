@@ -18,7 +18,7 @@ FILES = ("f.txt", "a/f.txt", "a/b/f.txt", "a/b/c/f.txt", "a/b/c/single.txt", "a/
          "wild/one/two/f.txt", "wild/none/f.txt", "match/f.txt", "match/secret/f.txt", "owner/f.txt", "owner/deep/f.txt",
          "denied/f.txt", "denied/open/f.txt", "ht/f.txt", "ht/deep/f.txt", "ht/inner/f.txt", "ht/two/f.txt",
          "ht/section/f.txt", "ht/nolinks/f.txt", "ht/off/f.txt", "ht/conditional/f.txt", "user/f.txt", "user/g.txt",
-         "twice/f.txt", "listed/f.txt", "relative/f.txt", "file/named.txt")
+         "twice/f.txt", "pages/deep/f.txt", "pages/deep/hidden.txt", "listed/f.txt", "relative/f.txt", "file/named.txt")
 # Each section and access file leaves its name in a header, in the order of the merge.
 MARK = 'Header append X-Sections "{}"\n'
 
@@ -38,6 +38,8 @@ def config(root):
         section(f"{root}/owner", "owner", "Options -FollowSymLinks +SymLinksIfOwnerMatch\n"),
         section(f"{root}/denied", "denied", "Require all denied\n"),
         section(f"{root}/denied/open", "open", "Require all granted\n"),
+        section(f"{root}/pages", "pages", "Options +Includes\nAddOutputFilter INCLUDES .shtml\n"),
+        section(f"{root}/pages/deep/hidden.txt", "hidden", "Require all denied\n"),
         section(f"{root}/ht", "ht", "AllowOverride All\nOptions +Includes\nAddOutputFilter INCLUDES .shtml\n"),
         section(f"{root}/ht/section", "below"), section(f"{root}/ht/off", "off", "AllowOverride None\n"),
         section(f"{root}/listed", "listed", "AllowOverride None\nAllowOverrideList AddType\n"),
@@ -66,13 +68,16 @@ def root(base):
     os.lchown(root / "owner/foreign.txt", *user_ids())
     os.symlink("f.txt", root / "ht/nolinks/link.txt")
     os.symlink("../a/b", root / "ht/directory")
-    tree.put(root / "ht/page.shtml", "<!--#include virtual=\"deep/f.txt\" -->|<!--#include virtual=\"../denied/f.txt\" -->|"
-             "<!--#include virtual=\"../user/f.txt\" -->\n")
+    # Core takes what lies in the page's own directory for known, and applies no section that has the file's name.
+    parts = "".join(f'<!--#include virtual="{part}" -->|'
+                    for part in ("hidden.txt", "f.txt", "/ht/f.txt", "/ht/deep/f.txt", "/denied/f.txt", "/user/f.txt"))
+    for directory in ("ht", "pages/deep"):
+        tree.put(root / directory / "page.shtml", parts)
     return root
 
 
 URLS = (*FILES, *(f"{name}?yes" for name in ("ht/conditional/f.txt", "user/f.txt")), "owner/link.txt", "owner/foreign.txt",
-        "ht/nolinks/link.txt", "ht/directory/f.txt", "ht/page.shtml", "a/b", "a/b/", "a/f.txt/more", "a/none.txt",
+        "ht/nolinks/link.txt", "ht/directory/f.txt", "ht/page.shtml", "pages/deep/page.shtml", "a/b", "a/b/", "a/f.txt/more", "a/none.txt",
         "a//b/./f.txt", "a/b/../f.txt", "ht/deep/../f.txt")
 
 
