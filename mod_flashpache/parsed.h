@@ -36,8 +36,8 @@ struct fp_parse {
 
 struct fp_parsed {
     struct fp_item item;
-    struct fp_parse parse; /* its pool holds this struct and all below */
-    const char *dir;       /* as core names it, with a slash behind it */
+    struct fp_parse parse;   /* its pool holds this struct and all below */
+    const char *dir;         /* as core names it, with a slash behind it */
     int override;
     unsigned name;           /* the index of its access file name */
     struct fp_access access; /* the file that was parsed */

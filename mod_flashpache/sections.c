@@ -95,8 +95,8 @@ static const char MERGING[] = "flashpache-merging";
 
 /* Core's walk for a merge. Its request has only what that walk looks at. */
 struct merging {
-    request_rec r;   /* the first member: a hook gets only this */
-    const char *dir; /* whose access file it was given; NULL: none */
+    request_rec r;     /* the first member: a hook gets only this */
+    const char *dir;   /* whose access file it was given; NULL: none */
     bool access_files; /* core looks for others */
     bool unknown;      /* core asks for a link, or again for that access file */
 };
