@@ -17,6 +17,9 @@
 
 #define MERGED_MOST 5000u /* sections of all servers; each takes 3 KB, and some time of the start */
 
+/* Of a path: core refuses longer ones, or those whose access file has too long a name. */
+#define PATH_MOST (FP_MAX_PATH - 1 - FP_MAX_NAME)
+
 /* A section without a pattern, with all those of the directories above it. */
 struct fp_section {
     const char *path; /* with a slash at its end */
@@ -147,18 +150,37 @@ static int walk(struct merging *m, apr_pool_t *p, server_rec *s, ap_conf_vector_
     return ap_directory_walk(&m->r);
 }
 
+static ap_conf_vector_t *make_config(apr_pool_t *p)
+{
+    core_request_config *core = apr_pcalloc(p, sizeof(*core));
+    ap_conf_vector_t *config = ap_create_request_config(p);
+
+    core->notes = apr_pcalloc(p, AP_NUM_STD_NOTES * sizeof(*core->notes));
+    ap_set_core_module_config(config, core);
+    return config;
+}
+
+/* True if core gives a part of that request's page, in another directory, the very same configuration. It merges
+ * anew where a module has a hook for access of the old kind. */
+static bool is_shared(apr_pool_t *p, server_rec *s, const char *dir, request_rec *from)
+{
+    struct merging *part = apr_pcalloc(p, sizeof(*part));
+
+    part->r.prev = from;
+    part->r.htaccess = from->htaccess;
+    return walk(part, p, s, make_config(p), apr_pstrcat(p, dir, "-/-", NULL)) == OK
+           && part->r.per_dir_config == from->per_dir_config;
+}
+
 /* Has core walk to a file that the directory might have. */
 static struct fp_merged merge(apr_pool_t *p, server_rec *s, const struct fp_section *x, const char *dir,
                               struct merging *m)
 {
-    core_request_config *core = apr_pcalloc(p, sizeof(*core));
-    ap_conf_vector_t *config = ap_create_request_config(p);
     struct fp_merged merged = { x, NULL, NULL };
     char *file = apr_pstrcat(p, dir, "-", NULL);
 
-    core->notes = apr_pcalloc(p, AP_NUM_STD_NOTES * sizeof(*core->notes));
-    ap_set_core_module_config(config, core);
-    if (has_pattern(fp_settings_of(s)->sections, p, file) || walk(m, p, s, config, file) != OK || m->unknown)
+    if (strlen(dir) > PATH_MOST || has_pattern(fp_settings_of(s)->sections, p, file)
+        || walk(m, p, s, make_config(p), file) != OK || m->unknown || !is_shared(p, s, dir, &m->r))
         return merged;
     merged.conf = m->r.per_dir_config;
     merged.walk = &m->r;
@@ -226,7 +248,8 @@ void fp_sections_merge(apr_pool_t *p, server_rec *s)
 {
     unsigned merged = 0;
 
-    if (has_other_hooks())
+    /* A program in Perl may write into its request's configuration. */
+    if (has_other_hooks() || ap_find_linked_module("mod_perl.c") != NULL)
         return;
     for (; s != NULL; s = s->next) {
         struct fp_sections *all = collect(p, s);
@@ -276,8 +299,8 @@ static bool is_whole_file(const request_rec *r, const struct fp_request *q)
 /* What core's walk would make, without a look; NULL: unknown. */
 static const struct fp_merged *merged_for(const struct fp_section *x, const struct fp_request *q)
 {
-    if (x->access_files && q->lease->path_len + 1 + FP_MAX_NAME > FP_MAX_PATH)
-        return NULL; /* core may find the name of an access file too long, and refuses then */
+    if (q->lease->path_len > PATH_MOST)
+        return NULL;
     if (!x->access_files || q->lease->no_access_files)
         return &x->merged;
     return q->merged != NULL && q->merged->section == x ? q->merged : NULL;
