@@ -44,6 +44,13 @@ int fp_access_file_of(const request_rec *r, const struct fp_request *q, const st
     return -1;
 }
 
+bool fp_access_file_is_known(const struct htaccess_result *h, const char *dir)
+{
+    while (h != NULL && strcmp(h->dir, dir) != 0)
+        h = h->next;
+    return h != NULL;
+}
+
 bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a)
 {
     return a->ctime.sec < apr_time_sec(r->request_time) - FP_SETTLED_MS / 1000;

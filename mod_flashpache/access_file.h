@@ -24,6 +24,10 @@ bool fp_access_file_is_same(const struct fp_access *a, const struct fp_access *b
  */
 int fp_access_file_of(const request_rec *r, const struct fp_request *q, const struct fp_step *s);
 
+/* True if an earlier request of the family has looked into the directory, as core names it: its result
+ * goes on. */
+bool fp_access_file_is_known(const struct htaccess_result *h, const char *dir);
+
 /* True if a later change gives the file other times, however coarse the file system's or the kernel's
  * clock is. */
 bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a);

@@ -182,14 +182,6 @@ static unsigned count_present(const struct fp_request *q, const struct fp_step *
     return n;
 }
 
-/* True if an earlier request of the family has looked into the directory. Its result goes on. */
-static bool is_known(const struct htaccess_result *h, const char *dir)
-{
-    while (h != NULL && strcmp(h->dir, dir) != 0)
-        h = h->next;
-    return h != NULL;
-}
-
 void fp_htaccess_inject(request_rec *r)
 {
     const struct htaccess_result *before = r->htaccess;
@@ -204,7 +196,7 @@ void fp_htaccess_inject(request_rec *r)
         struct fp_parsed *p = name != -1 ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 
         present += count_present(q, s);
-        if (p != NULL && p->parse.conf != NULL && !is_known(before, p->dir)) {
+        if (p != NULL && p->parse.conf != NULL && !fp_access_file_is_known(before, p->dir)) {
             inject(r, p);
             q->merged = &p->parse.merged;
         } else if (p != NULL) {

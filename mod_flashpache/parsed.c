@@ -115,7 +115,7 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
 
     fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
     p->item.bytes = POOL_LEAST + (parse->conf != NULL ? TEXT_TIMES * (apr_size_t)s->access[name].size : 0)
-                    + (parse->merged.conf != NULL ? MERGED_BYTES : 0);
+                    + (parse->merged.walk != NULL ? MERGED_BYTES : 0);
     p->parse = *parse;
     p->dir = apr_pstrdup(parse->pool, h->dir);
     p->override = h->override;

@@ -21,8 +21,7 @@
 /* The result of core's walk to a directory's files (sections.h). */
 struct fp_merged {
     const struct fp_section *section; /* the last one that is in it */
-    ap_conf_vector_t *conf;           /* with the server's defaults; NULL: only core can walk there */
-    request_rec *walk;                /* which core made, with its note */
+    request_rec *walk;                /* with configuration and note; NULL: only core can walk there */
 };
 
 /* What an access file was parsed to, all in a pool without a parent. */

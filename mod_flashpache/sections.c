@@ -160,31 +160,31 @@ static ap_conf_vector_t *make_config(apr_pool_t *p)
     return config;
 }
 
-/* True if core gives a part of that request's page, in another directory, the very same configuration. It merges
- * anew where a module has a hook for access of the old kind. */
-static bool is_shared(apr_pool_t *p, server_rec *s, const char *dir, request_rec *from)
+/* True if core gives a part of that request's page, in another directory, the very same configuration. It
+ * merges anew where a module has a hook for access of httpd 2.2's kind. */
+static bool is_shared(apr_pool_t *p, const char *dir, request_rec *from)
 {
-    struct merging *part = apr_pcalloc(p, sizeof(*part));
+    struct merging part = { .r = { .prev = from, .htaccess = from->htaccess } };
+    apr_pool_t *own;
+    bool shared;
 
-    part->r.prev = from;
-    part->r.htaccess = from->htaccess;
-    return walk(part, p, s, make_config(p), apr_pstrcat(p, dir, "-/-", NULL)) == OK
-           && part->r.per_dir_config == from->per_dir_config;
+    apr_pool_create(&own, p);
+    shared = walk(&part, own, from->server, make_config(own), apr_pstrcat(own, dir, "-/-", NULL)) == OK
+             && part.r.per_dir_config == from->per_dir_config;
+    apr_pool_destroy(own);
+    return shared;
 }
 
 /* Has core walk to a file that the directory might have. */
 static struct fp_merged merge(apr_pool_t *p, server_rec *s, const struct fp_section *x, const char *dir,
                               struct merging *m)
 {
-    struct fp_merged merged = { x, NULL, NULL };
     char *file = apr_pstrcat(p, dir, "-", NULL);
 
     if (strlen(dir) > PATH_MOST || has_pattern(fp_settings_of(s)->sections, p, file)
-        || walk(m, p, s, make_config(p), file) != OK || m->unknown || !is_shared(p, s, dir, &m->r))
-        return merged;
-    merged.conf = m->r.per_dir_config;
-    merged.walk = &m->r;
-    return merged;
+        || walk(m, p, s, make_config(p), file) != OK || m->unknown || !is_shared(p, dir, &m->r))
+        return (struct fp_merged){ x, NULL };
+    return (struct fp_merged){ x, &m->r };
 }
 
 /* True if answers tell of all names that core may look for. */
@@ -262,7 +262,7 @@ void fp_sections_merge(apr_pool_t *p, server_rec *s)
             x->merged = merge(p, s, x, x->path, m);
             x->access_files = m->access_files;
             if (x->access_files && !asks_about_all_names(p, s))
-                x->merged.conf = NULL;
+                x->merged.walk = NULL;
         }
     }
 }
@@ -273,8 +273,8 @@ struct fp_merged fp_sections_merge_with(apr_pool_t *p, server_rec *s, const stru
     const struct fp_section *x = all != NULL ? find(all, file->dir, strlen(file->dir)) : NULL;
     struct merging *m;
 
-    if (x == NULL || x->merged.conf == NULL || !x->access_files)
-        return (struct fp_merged){ x, NULL, NULL };
+    if (x == NULL || x->merged.walk == NULL || !x->access_files)
+        return (struct fp_merged){ x, NULL };
     m = apr_pcalloc(p, sizeof(*m));
     m->r.htaccess = file;
     m->dir = file->dir;
@@ -317,19 +317,19 @@ int fp_sections_walk(request_rec *r)
         return DECLINED;
     x = find(all, r->filename, q->lease->path_len);
     merged = x != NULL ? merged_for(x, q) : NULL;
-    if (merged == NULL || merged->conf == NULL || has_pattern(all, r->pool, r->filename)
+    if (merged == NULL || merged->walk == NULL || has_pattern(all, r->pool, r->filename)
         || fp_walk_answer_stat(&r->finfo, r, q, APR_FINFO_MIN) != APR_SUCCESS)
         return DECLINED;
     r->canonical_filename = r->filename;
     r->path_info = r->filename + q->lease->path_len;
-    r->per_dir_config = merged->conf;
+    r->per_dir_config = merged->walk->per_dir_config;
     q->walked = merged;
     return ap_file_walk(r);
 }
 
-/* Core makes the note of the walk that was left out, from the kept one's: it merges nothing. Only the directory that
- * the note names is another one. */
-static void complete(request_rec *r)
+/* Core makes the note of the walk that was left out, from the kept one's. It merges nothing, as is_shared() has
+ * seen: only the directory that the note names is another one. */
+static void make_note(request_rec *r)
 {
     struct fp_request *q = r != NULL ? fp_request_of(r) : NULL;
     struct merging *m;
@@ -346,7 +346,7 @@ static void complete(request_rec *r)
 
 void fp_sections_begin(request_rec *r)
 {
-    complete(r);
-    complete(r->prev);
-    complete(r->main);
+    make_note(r); /* another module may run this hook again */
+    make_note(r->prev);
+    make_note(r->main);
 }

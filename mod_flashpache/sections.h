@@ -22,12 +22,12 @@ void fp_sections_merge(apr_pool_t *p, server_rec *s);
 /* The same in p for a directory, as core names it, with its access file, whose result lives as long as p. */
 struct fp_merged fp_sections_merge_with(apr_pool_t *p, server_rec *s, const struct htaccess_result *file);
 
-/* map_to_storage, just before core's: takes the place of core's walk to a regular file, where the answer
- * has all that core would look at, and one access file at most has a say. */
+/* map_to_storage, just before core's: takes the place of core's walk to a regular file. The answer must have
+ * all that core would look at, and one access file at most. */
 int fp_sections_walk(request_rec *r);
 
-/* map_to_storage, first: core begins at the note of an earlier walk, of this request or the one that it comes from.
- * Has core make that note if the walk was left out. */
+/* map_to_storage, first: core begins at the note of an earlier walk, of this request or the one that it comes
+ * from. Has core make that note if the walk was left out. */
 void fp_sections_begin(request_rec *r);
 
 /* dirwalk_stat and open_htaccess, first: answer core's walk for a merge, and decline all others. */

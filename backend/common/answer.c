@@ -374,15 +374,15 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
 
 bool fp_answer_lacks_access_files(const struct fp_answer *a)
 {
-    if (a->outline != NULL || a->n_names == 0)
-        return a->outline != NULL && a->no_access_files;
+    if (a->outline != NULL)
+        return a->no_access_files;
     for (unsigned i = 0; i + 1 < a->n_steps; i++) {
         for (unsigned n = 0; n < a->n_names; n++) {
             if (a->steps[i].access[n].status != FP_ABSENT)
                 return false;
         }
     }
-    return true;
+    return a->n_names > 0;
 }
 
 bool fp_answer_fits(const struct fp_answer *a, size_t path_len)

@@ -43,14 +43,6 @@ static bool has_none(const struct fp_request *q, const struct fp_step *s, const 
     return true;
 }
 
-/* True if an earlier request of the family has looked into the directory. Its result goes on. */
-static bool is_known(const struct htaccess_result *h, const char *dir)
-{
-    while (h != NULL && strcmp(h->dir, dir) != 0)
-        h = h->next;
-    return h != NULL;
-}
-
 static void give_parsed(request_rec *r, const struct fp_request *q, const struct fp_step *s)
 {
     const int name = fp_access_file_of(r, q, s);
@@ -75,7 +67,7 @@ void fp_access_give(request_rec *r, struct fp_request *q, unsigned n_dirs)
             s->end == 1 ? "/"
                         : apr_pstrcat(r->pool, apr_pstrmemdup(r->pool, q->lease->path, s->end), "/", NULL);
 
-        if (is_known(before, dir))
+        if (fp_access_file_is_known(before, dir))
             continue;
         if (!has_none(q, s, rules))
             give_parsed(r, q, s);
