@@ -322,6 +322,21 @@ def test_one_server_is_measured(base, key):
 
 
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: the lab mounts, and its servers run as www-data")
+@pytest.mark.parametrize("cells", ("event/None/*front controller*", full("event/None/*"), full("prefork/All/*")))
+def test_kinds_of_requests_are_measured(cells, tmp_path):
+    """Each row has stock's responses, and a known path asks nobody."""
+    rows = tmp_path / "rows.json"
+    done = subprocess.run(["/usr/bin/python3", REPO / "tests/lab/request_kinds.py", "--quick", "--only", cells, "--json", rows],
+                          capture_output=True, text=True, timeout=500, env={**os.environ, "FLASHPACHE_BUILD": str(BUILD)})
+    assert done.returncode == 0, done
+    found = json.loads(rows.read_text())
+    assert len(found) >= 2 and len(done.stdout.splitlines()) == 1 + len(found), done.stdout
+    for row in found:
+        assert row["cpu_us"]["min"] > 0 and row["notes"]["lease"] > 0.9 * sum(row["notes"].values()), row
+
+
+@pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
 @pytest.mark.parametrize("cells", ("slowfs/event/wordpress/pretty", full("memory/event/*/*"), full("*/prefork/*/pretty")))
 def test_rules_of_sites_are_measured(cells, tmp_path):
     """Each row has stock's responses, and neither server fails a request."""
