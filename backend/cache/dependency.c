@@ -7,12 +7,9 @@
 #include <sys/queue.h>
 
 #include "cache/index.h"
+#include "cache/recent_changes.h"
 #include "common/keyed_hash.h"
 #include "common/memory.h"
-
-/* For each of so many hashes of key and name, the time it last changed: 64 KB.  Names that share
- * a hash are taken for each other. */
-#define RECENT 8192
 
 /* What the kernel keeps for a watch by inotify: the mark, and inode and name of what is watched. On ext4
  * these are 1,128 and 192 bytes, which the kernel cannot reclaim until the watch ends. */
@@ -57,7 +54,7 @@ struct fp_dependencies {
     uint64_t (*now_ms)(void);
     uint64_t lost_ms;      /* when everything may have changed, */
     uint64_t remounted_ms; /* and when mounts did */
-    uint64_t recent_ms[RECENT];
+    struct fp_recent_changes recent;
 };
 
 struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
@@ -153,25 +150,25 @@ size_t fp_dependencies_count(const struct fp_dependencies *w)
 
 /* ---- recent changes ---- */
 
-static size_t recent_slot(const struct fp_watch_key *key, const char *name, size_t len)
+static unsigned recent_hash(const struct fp_watch_key *key, const char *name, size_t len)
 {
     char all[FP_MAX_WATCH_KEY + FP_MAX_NAME];
     size_t n = len < FP_MAX_NAME ? len : FP_MAX_NAME;
 
     memcpy(all, key->bytes, key->len);
     memcpy(all + key->len, name, n);
-    return fp_keyed_hash(all, key->len + n) % RECENT;
+    return fp_keyed_hash(all, key->len + n);
 }
 
 static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name, size_t len)
 {
-    w->recent_ms[recent_slot(key, name, len)] = w->now_ms();
+    fp_recent_changes_note(&w->recent, recent_hash(key, name, len), w->now_ms());
 }
 
 static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
                      size_t len, uint64_t since_ms)
 {
-    return w->recent_ms[recent_slot(key, name, len)] >= since_ms;
+    return fp_recent_changes_has(&w->recent, recent_hash(key, name, len), since_ms);
 }
 
 bool fp_dependencies_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
@@ -375,7 +372,8 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
     const struct fp_dependency *s;
 
     note(w, key, name, len);
-    note(w, key, ANY_NAME, sizeof(ANY_NAME) - 1);
+    if (len > 0)
+        note(w, key, ANY_NAME, sizeof(ANY_NAME) - 1);
     if (object == NULL)
         return;
     each_on_itself(object, on_object, ctx);

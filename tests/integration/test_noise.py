@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One tenant's storm of events: each request asks about noisy places, and about no others."""
+"""One tenant's storm of events: each request asks about noisy places, and about no others. Where a whole file system
+is marked, what changes elsewhere on it costs no answer."""
 
+import itertools
 import os
 import signal
+import time
 from contextlib import suppress
 
 import pytest
@@ -22,6 +25,9 @@ HITS = chosen(6000, 200_000)
 MOST_QUESTIONS = 0.005      # of the other tenant's hits
 CHANGES = chosen(120, 5000)
 HOT = "/home/b/site/page3.html"
+MANY = 3000                 # files of one tenant
+ELSEWHERE, AT_ONCE = 20_000, 100    # other files; of which so many change, again and again with a rest
+REST_S = 0.01
 DIRECTORIES, LINKS = 6, 2000    # until each is left out, its events concern some 32,000 entries
 
 
@@ -203,3 +209,37 @@ def test_many_links_to_directories_that_change(server, root):
     assert {connection.ask(path).body for path in paths} == {b"last"}
     wait_for(lambda: "FP0048" in server.daemon.log_text(), "the daemon to say so")
     assert "/link0-" in server.daemon.log_text(), "FP0047 names a link to it"
+
+
+def touch_in_turn(directory):
+    for number in itertools.cycle(range(ELSEWHERE)):
+        os.utime(directory / str(number))
+        if number % AT_ONCE == 0:
+            time.sleep(REST_S)
+
+
+def test_changes_elsewhere_keep_no_walk_from_being_known(lab, root):
+    """A change while a walk is under way may concern what the walk saw; changes of other names do not."""
+    (root / "elsewhere").mkdir()
+    for number in range(ELSEWHERE):
+        (root / f"elsewhere/{number}").touch()
+    server = lab.under_test(f"{root.name}-marked", root, mpm="event",
+                            daemon_settings={**settings(True), "roots": [root], "read_ahead": 0})
+    connection = Quick(server.port)
+
+    def misses(directory):
+        before = server.daemon.counters()["misses"]
+        assert {connection.ask(f"/{directory}/{number}.html").status for number in range(MANY)} == {200}
+        return server.daemon.counters()["misses"] - before
+
+    def misses_again():
+        directory = f"new{next(numbers)}"
+        for number in range(MANY):
+            tree.put(root / directory / f"{number}.html", "page")
+        assert misses(directory) >= MANY
+        return misses(directory)
+
+    numbers = itertools.count()
+    with procs.beside(touch_in_turn, root / "elsewhere"):
+        again = until_good(misses_again, lambda made: made == 0)
+    assert again == 0, f"{again} of {MANY} walks were not kept"

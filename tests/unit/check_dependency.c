@@ -446,7 +446,7 @@ START_TEST(what_happened_is_remembered)
     ck_assert(happened(1, "", 1500));
     ck_assert(!happened(1, "a", 1500));
     ck_assert(happened(1, "a", 1000));
-    ck_assert(any_happened(1, 1500));
+    ck_assert(!any_happened(1, 1500));
 }
 END_TEST
 
@@ -513,7 +513,7 @@ START_TEST(never_forgets_what_happened_lately)
         snprintf(name, sizeof(name), "other%d", i);
         wrong += happened(i % 1000, name, 1);
     }
-    ck_assert_uint_lt(wrong, 2400);
+    ck_assert_uint_lt(wrong, 30);
 }
 END_TEST
 
