@@ -179,9 +179,11 @@ static bool is_shared(apr_pool_t *p, const char *dir, request_rec *from)
 static struct fp_merged merge(apr_pool_t *p, server_rec *s, const struct fp_section *x, const char *dir,
                               struct merging *m)
 {
+    const struct fp_sections *all = fp_settings_of(s)->sections;
+    const char *below = apr_pstrcat(p, dir, "-/-", NULL); /* the longest name that is tried */
     char *file = apr_pstrcat(p, dir, "-", NULL);
 
-    if (strlen(dir) > PATH_MOST || has_pattern(fp_settings_of(s)->sections, p, file)
+    if (strlen(dir) > PATH_MOST || has_pattern(all, p, file) || find(all, below, strlen(below)) != x
         || walk(m, p, s, make_config(p), file) != OK || m->unknown || !is_shared(p, dir, &m->r))
         return (struct fp_merged){ x, NULL };
     return (struct fp_merged){ x, &m->r };

@@ -18,7 +18,8 @@ FILES = ("f.txt", "a/f.txt", "a/b/f.txt", "a/b/c/f.txt", "a/b/c/single.txt", "a/
          "wild/one/two/f.txt", "wild/none/f.txt", "match/f.txt", "match/secret/f.txt", "owner/f.txt", "owner/deep/f.txt",
          "denied/f.txt", "denied/open/f.txt", "ht/f.txt", "ht/deep/f.txt", "ht/inner/f.txt",
          "ht/section/f.txt", "ht/nolinks/f.txt", "ht/off/f.txt", "ht/conditional/f.txt", "user/f.txt",
-         "twice/f.txt", "pages/deep/f.txt", "pages/deep/hidden.txt", "listed/f.txt")
+         "dash/f.txt", "dash/-/f.txt", "dash/-/-/f.txt", "dashes/f.txt", "dashes/-/-/f.txt", "dashes/ht/f.txt", "ht/asked/f.txt",
+         "ht/asked/g.txt", "twice/f.txt", "pages/deep/f.txt", "pages/deep/hidden.txt", "listed/f.txt")
 # Each section and access file leaves its name in a header, in the order of the merge.
 MARK = 'Header append X-Sections "{}"\n'
 
@@ -43,6 +44,9 @@ def config(root):
         section(f"{root}/ht", "ht", "AllowOverride All\nOptions +Includes\nAddOutputFilter INCLUDES .shtml\n"),
         section(f"{root}/ht/section", "below"), section(f"{root}/ht/off", "off", "AllowOverride None\n"),
         section(f"{root}/listed", "listed", "AllowOverride None\nAllowOverrideList AddType\n"),
+        section(f"{root}/dash", "dash"), section(f"{root}/dash/-", "no name of a file", "Require all denied\n"),
+        section(f"{root}/dashes", "dashes", "AllowOverride All\n"), section(f"{root}/dashes/-/-", "deep", "Require all denied\n"),
+        section(f"{root}/dashes/ht/-", "beside an access file", "Require all denied\n"),
         section(f"{root}/twice", "first"), section(f"{root}/twice", "second"),
         section(f"{root}/user", "user", f"AuthType Basic\nAuthName probe\nAuthUserFile {root.parent}/none\nRequire user no\n"
                 f"<If \"%{{QUERY_STRING}} == 'yes'\">\nRequire all granted\n</If>\n"),
@@ -52,9 +56,15 @@ def config(root):
 def access_files(root):
     for name, more in (("ht", ""), ("ht/inner", "<Files f.txt>\nHeader set X-Inner yes\n</Files>\n"), ("ht/section", ""),
                        ("ht/nolinks", "Options -FollowSymLinks\n"), ("ht/off", "never parsed\n"),
+                       ("dashes/ht", ""),
+                       # Questions about other files, before and after the access file is parsed to be kept.
+                       ("ht/asked", "<If \"-f '%{REQUEST_FILENAME}.gz'\">\nHeader set X-If yes\n</If>\nRewriteEngine On\n"
+                        "RewriteCond %{REQUEST_FILENAME}.webp -f\nRewriteRule ^ - [E=FOUND:yes]\n"),
                        ("ht/conditional", "<If \"%{QUERY_STRING} == 'yes'\">\nHeader set X-If yes\n</If>\n")):
         tree.put(root / name / ".htaccess", MARK.format(f"{name}/.htaccess") + more)
     tree.put(root / "listed/.htaccess", "AddType text/probe .txt\n")
+    for name in ("f.txt.gz", "g.txt.webp"):
+        tree.put(root / "ht/asked" / name, name)
 
 
 @pytest.fixture(scope="module")
