@@ -19,6 +19,7 @@
  * own answer and those of its subrequests.
  */
 struct slot {
+    apr_pool_t *pool; /* the request's: a copy of the request may have another one */
     struct fp_request *own;
     struct fp_request *all;
     struct fp_request *shadow; /* like own, but httpd's walk does not use it */
@@ -54,6 +55,7 @@ static struct slot *make_slot(request_rec *r)
 
     if (s == NULL) {
         s = apr_pcalloc(r->pool, sizeof(*s));
+        s->pool = r->pool;
         ap_set_module_config(r->request_config, &flashpache_module, s);
     }
     return s;
@@ -64,7 +66,7 @@ struct fp_answer *fp_request_buf(const request_rec *r)
     struct slot *s = make_slot((request_rec *)r);
 
     if (s->buf == NULL)
-        s->buf = apr_palloc(r->pool, sizeof(*s->buf));
+        s->buf = apr_palloc(s->pool, sizeof(*s->buf));
     return s->buf;
 }
 
@@ -78,7 +80,7 @@ struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a)
         s->buf = NULL;
         return a;
     }
-    copy = apr_pmemdup(r->pool, a, offsetof(struct fp_answer, steps) + a->n_steps * sizeof(a->steps[0]));
+    copy = apr_pmemdup(s->pool, a, offsetof(struct fp_answer, steps) + a->n_steps * sizeof(a->steps[0]));
     a->fd = -1;
     return copy;
 }
