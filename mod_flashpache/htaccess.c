@@ -237,13 +237,13 @@ static struct fp_merged merge(const request_rec *r, const struct fp_parse *made,
     return fp_sections_merge_with(made->pool, r->server, file);
 }
 
-/* Parses the file once more if the result may be used again; else keeps only the fact that it may
- * not. */
+/* Parses the file once more if the result may be used again, and kept; else keeps only the fact that it is to
+ * be parsed for each request. */
 static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s, unsigned name,
                      const struct htaccess_result *h)
 {
     const apr_uint64_t bit = (apr_uint64_t)1 << fp_request_step_number(q, s);
-    const bool pure = (q->access_pure & bit) != 0;
+    const bool pure = (q->access_pure & bit) != 0 && fp_parsed_may_keep(&s->access[name]);
     const unsigned opened = q->access_opened;
     struct fp_parse made = { .override_opts = h->override_opts };
 

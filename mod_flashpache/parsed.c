@@ -107,6 +107,16 @@ int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const st
     return p != NULL ? -1 : name;
 }
 
+static apr_size_t bytes_for(const struct fp_access *access, bool conf, bool merged)
+{
+    return POOL_LEAST + (conf ? TEXT_TIMES * (apr_size_t)access->size : 0) + (merged ? MERGED_BYTES : 0);
+}
+
+bool fp_parsed_may_keep(const struct fp_access *access)
+{
+    return fp_table_takes(table, bytes_for(access, true, true));
+}
+
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, const struct fp_parse *parse)
 {
@@ -114,8 +124,7 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
     char *key = apr_palloc(parse->pool, FP_ITEM_KEY_SIZE(s->end));
 
     fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
-    p->item.bytes = POOL_LEAST + (parse->conf != NULL ? TEXT_TIMES * (apr_size_t)s->access[name].size : 0)
-                    + (parse->merged.walk != NULL ? MERGED_BYTES : 0);
+    p->item.bytes = bytes_for(&s->access[name], parse->conf != NULL, parse->merged.walk != NULL);
     p->parse = *parse;
     p->dir = apr_pstrdup(parse->pool, h->dir);
     p->override = h->override;

@@ -68,6 +68,9 @@ struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *
 int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const struct htaccess_result *h,
                       const struct fp_step **step_r);
 
+/* True if there is room for what such a file is parsed to. */
+bool fp_parsed_may_keep(const struct fp_access *access);
+
 /* Keeps it for the file of the result that core made (as missing() found it). The pool is the table's now. */
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, const struct fp_parse *parse);

@@ -275,10 +275,15 @@ static apr_size_t free_bytes(const struct fp_table *t)
     return bytes < t->bytes_limit ? t->bytes_limit - bytes : 0;
 }
 
+bool fp_table_takes(const struct fp_table *t, apr_size_t bytes)
+{
+    return bytes <= t->bytes_limit / LARGEST_SHARE;
+}
+
 /* False: the item is too large, or would have no room even without all of the shard's items. */
 static bool evict_for(struct shard *s, const struct fp_item *item, struct fp_item **dropped)
 {
-    if (s->limit == 0 || item->bytes > s->table->bytes_limit / LARGEST_SHARE
+    if (s->limit == 0 || !fp_table_takes(s->table, item->bytes)
         || (item->bytes > s->bytes && item->bytes - s->bytes > free_bytes(s->table)))
         return false;
     while (s->bytes > 0 && item->bytes > free_bytes(s->table))

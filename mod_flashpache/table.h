@@ -59,6 +59,9 @@ void fp_item_release_with(apr_pool_t *p, struct fp_item *item);
 /* Retained for the caller; NULL if there is none. */
 struct fp_item *fp_table_get(struct fp_table *t, const void *key, apr_size_t key_len);
 
+/* True if the table keeps items of so many bytes, once there is room. */
+bool fp_table_takes(const struct fp_table *t, apr_size_t bytes);
+
 /*
  * Keeps the item, which was in no table before, in place of the one with its key. The table takes
  * its own reference. An item of more than a quarter of the table's bytes is not kept, nor one for which

@@ -263,6 +263,7 @@ START_TEST(a_large_item_is_not_kept)
     put_large("a", 250);
     put_large("b", 251);
     ck_assert(is_kept("a") && !is_kept("b"));
+    ck_assert(fp_table_takes(table, 250) && !fp_table_takes(table, 251));
     put_large("a", 251); /* but the answer before it holds no longer */
     ck_assert_uint_eq(alive, 0);
 }
