@@ -221,6 +221,8 @@ static struct fp_lease_view *view_of(struct fp_client *c, const struct passed *p
 
     pthread_mutex_lock(&c->mutex);
     if (c->view == NULL || !fp_lease_view_is_of(c->view, p->generations)) {
+        if (c->view != NULL)
+            fp_lease_view_supersede(c->view);
         fp_lease_view_release(&c->view);
         c->view = create_view(c, p);
     }

@@ -241,6 +241,7 @@ void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms)
 
 struct fp_lease_view {
     atomic_uint references;
+    atomic_bool superseded;
     const struct generations *area;
     _Atomic uint8_t *referenced;
     int alive;                         /* keeps the pipe in the set */
@@ -314,9 +315,14 @@ uint64_t fp_lease_view_number(const struct fp_lease_view *v)
     return v != NULL ? v->number : 0;
 }
 
+void fp_lease_view_supersede(struct fp_lease_view *v)
+{
+    atomic_store_explicit(&v->superseded, true, memory_order_relaxed);
+}
+
 bool fp_lease_view_is_superseded(const struct fp_lease_view *v)
 {
-    return v->number != atomic_load_explicit(&last_number, memory_order_relaxed);
+    return atomic_load_explicit(&v->superseded, memory_order_relaxed);
 }
 
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations)

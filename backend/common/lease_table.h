@@ -118,8 +118,9 @@ const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v
 const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v);
 /* Tells the view from all others that this process makes, those that have ended included. 0: v is NULL. */
 uint64_t fp_lease_view_number(const struct fp_lease_view *v);
-/* True if this process has made another view since: the daemon has other tables, or there is another daemon.
+/* The client has another view now: the daemon has other tables, or there is another daemon.
  * What was leased on this one does not become current again. */
+void fp_lease_view_supersede(struct fp_lease_view *v);
 bool fp_lease_view_is_superseded(const struct fp_lease_view *v);
 /* True if the view maps those generations. */
 bool fp_lease_view_is_of(const struct fp_lease_view *v, int generations);

@@ -196,6 +196,7 @@ START_TEST(another_daemon_has_another_table)
     ck_assert_ptr_nonnull(first);
     ck_assert_ptr_nonnull(second);
     ck_assert_ptr_ne(first, second);
+    ck_assert(fp_lease_view_is_superseded(first) && !fp_lease_view_is_superseded(second));
     fp_lease_view_release(&first);
     fp_lease_view_release(&second);
     join();

@@ -288,15 +288,16 @@ START_TEST(view_sees_generations)
 }
 END_TEST
 
-START_TEST(a_later_view_supersedes)
+/* Another client of the process, as the status page's, has a view of its own. */
+START_TEST(only_its_client_supersedes_a_view)
 {
-    struct fp_lease_view *later;
+    struct fp_lease_view *other = unit_view(table);
 
     ck_assert(!fp_lease_view_is_superseded(view));
-    later = unit_view(table);
+    fp_lease_view_supersede(view);
     ck_assert(fp_lease_view_is_superseded(view));
-    ck_assert(!fp_lease_view_is_superseded(later));
-    fp_lease_view_release(&later);
+    ck_assert(!fp_lease_view_is_superseded(other));
+    fp_lease_view_release(&other);
     ck_assert(fp_lease_view_is_superseded(view));
 }
 END_TEST
@@ -704,7 +705,7 @@ int main(void)
     tcase_add_test(t, memory_is_promised_where_it_is_counted);
     t = unit_add_case(s, "views", setup, teardown, 0);
     tcase_add_test(t, view_sees_generations);
-    tcase_add_test(t, a_later_view_supersedes);
+    tcase_add_test(t, only_its_client_supersedes_a_view);
     tcase_add_test(t, slots_out_of_range);
     tcase_add_test(t, up_to_date_for_a_while);
     tcase_add_test(t, daemon_lives_until_it_was_silent);
