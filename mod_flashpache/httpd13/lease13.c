@@ -136,11 +136,23 @@ static void mark(const struct fp_lease13 *l)
         fp_lease_view_reference(l->view, l->steps[l->n_steps - 2]->slot);
 }
 
+/* Looks at one place of all: a removed file, for which nobody asks again, must not stay open. */
+static void release_if_ended(uint64_t now)
+{
+    static unsigned next;
+    struct fp_lease13 **place = &kept[next++ % KEPT];
+
+    if (*place != NULL && !is_valid(*place, now))
+        fp_lease13_release(place);
+}
+
 struct fp_lease13 *fp_lease13_find(const void *owner, const char *path, size_t len, bool fresh)
 {
     const uint64_t now = fp_now_ms();
-    struct fp_lease13 **place = place_of(path, len), *l = *place;
+    struct fp_lease13 **place = place_of(path, len), *l;
 
+    release_if_ended(now);
+    l = *place;
     if (l == NULL || l->owner != owner || l->path_len != len || memcmp(l->path, path, len) != 0)
         return NULL;
     /* No lease is used while the daemon's heartbeat is overdue, but it may be used again later. */

@@ -388,6 +388,20 @@ def test_file_written_in_place_while_it_is_sent(servers):
     (servers.www / "shrinking.bin").unlink()
 
 
+def test_removed_file_is_closed(servers):
+    """Nobody asks for it again; other requests let the child see that it is gone."""
+    _, ours = servers.pair("none", children=1)
+    removed = servers.www / "removed.bin"
+    write(removed, b"x" * (1 << 20))
+    for _ in range(3):
+        assert body_of(ours.port, "/removed.bin")[0] == 200
+    child, = ours.children()
+    assert any(name.startswith(str(removed)) for name in procs.open_files(child))
+    removed.unlink()
+    wait_for(lambda: body_of(ours.port) and not any(name.startswith(str(removed)) for name in procs.open_files(child)),
+             "the removed file to be closed")
+
+
 def test_status_page(servers):
     _, ours = servers.pair("none", children=1)
     for _ in range(3):
