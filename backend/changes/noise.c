@@ -27,10 +27,11 @@ struct place {
 };
 
 /*
- * Watches share counters.  A watch has a counter until others of the same number had as many
- * events; then another one has it (a majority vote).  So a watch with much noise is always found.
+ * Watches share sets of counters.  In a full set the one with the fewest events in this window gives way,
+ * so a watch with much noise keeps its own.
  */
-#define COUNTERS 4096
+#define SETS 512
+#define WAYS 8
 struct counter {
     int wd;
     uint64_t window;
@@ -45,7 +46,7 @@ struct fp_noise {
     size_t n;        /* places left out */
     uint64_t next_ms;
     struct place places[FP_NOISE_PLACES];
-    struct counter counters[COUNTERS];
+    struct counter counters[SETS][WAYS];
 };
 
 /* ---- how workers see it ---- */
@@ -97,21 +98,24 @@ void fp_noise_destroy(struct fp_noise **n)
     *n = NULL;
 }
 
-/* The watch's counter in this window; NULL: another watch has it still. */
+static uint64_t events_of(const struct fp_noise *n, const struct counter *c)
+{
+    return c->window == n->window ? (uint64_t)c->names + c->others : 0;
+}
+
+/* The watch's counter in this window. */
 static struct counter *counter_of(struct fp_noise *n, int wd)
 {
-    struct counter *c = &n->counters[(unsigned)wd % COUNTERS];
+    struct counter *set = n->counters[(unsigned)wd % SETS], *least = set;
 
-    if (c->window == n->window && c->wd != wd && c->names + c->others > 0) {
-        if (c->others > 0)
-            c->others--;
-        else
-            c->names--;
-        return NULL;
+    for (struct counter *c = set; c < set + WAYS; c++) {
+        if (c->window == n->window && c->wd == wd)
+            return c;
+        if (events_of(n, c) < events_of(n, least))
+            least = c;
     }
-    if (c->window != n->window || c->wd != wd)
-        *c = (struct counter){ .wd = wd, .window = n->window };
-    return c;
+    *least = (struct counter){ .wd = wd, .window = n->window };
+    return least;
 }
 
 enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t entries, uint64_t now_ms)
@@ -127,8 +131,6 @@ enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t e
     }
     n->all += n->all < UINT32_MAX;
     c = counter_of(n, wd);
-    if (c == NULL)
-        return FP_LEFT_OUT_NOT;
     if (names)
         c->names += weight;
     else

@@ -113,8 +113,8 @@ START_TEST(few_of_each_but_many_of_all)
 }
 END_TEST
 
-/* Two watches with one counter: the noisy one is found, the quiet one is not. */
-START_TEST(watches_that_share_a_counter)
+/* Two watches of one set: the noisy one is found, the quiet one is not. */
+START_TEST(watches_that_share_a_set)
 {
     enum fp_left_out of_noisy = FP_LEFT_OUT_NOT;
 
@@ -127,6 +127,19 @@ START_TEST(watches_that_share_a_counter)
             ck_assert_int_eq((int)events(1 + 4096, false, 1), (int)FP_LEFT_OUT_NOT);
     }
     ck_assert_int_eq((int)of_noisy, (int)FP_LEFT_OUT_ATTRIBUTES);
+}
+END_TEST
+
+/* Nor do watches of like noise hide each other. */
+START_TEST(noisy_watches_that_share_a_set)
+{
+    unsigned found = 0;
+
+    for (unsigned i = 0; i <= FP_NOISE_MANY; i++) {
+        for (int watch = 0; watch < 4; watch++)
+            found += events(1 + 4096 * watch, false, 1) != FP_LEFT_OUT_NOT;
+    }
+    ck_assert_uint_eq(found, 4);
 }
 END_TEST
 
@@ -208,7 +221,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, names_are_told_apart);
     tcase_add_test(t, events_that_concern_many_entries);
     tcase_add_test(t, few_of_each_but_many_of_all);
-    tcase_add_test(t, watches_that_share_a_counter);
+    tcase_add_test(t, watches_that_share_a_set);
+    tcase_add_test(t, noisy_watches_that_share_a_set);
     t = unit_add_case(s, "places", setup, teardown, 0);
     tcase_add_test(t, left_out_for_a_while);
     tcase_add_test(t, longer_if_it_goes_on);
