@@ -549,6 +549,8 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
         enlist(pool, pid, sock);
     } else if (st == FP_BUSY || st == FP_LOSTFD) {
         expect_fewer(pool, 1);
+        if (st == FP_LOSTFD)
+            fp_whereabouts_leave(pool->settings.whereabouts, pid);
         fp_log(FP_LOG_ERROR, 23,
                "a worker could not be started (%s): trying again; raise "
                "the limits on processes and descriptors",
