@@ -431,7 +431,7 @@ size_t fp_cache_shed(struct fp_cache *c, size_t n)
     size_t done;
 
     fp_entry_reclaim(c, n, &done);
-    while (done < n && fp_entry_evict_for(c, FP_KIND_NEGATIVE))
+    while (done < n && fp_entry_evict_any(c))
         done++;
     fp_cache_verify(c);
     return done;

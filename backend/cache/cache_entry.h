@@ -236,6 +236,10 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
 bool fp_entry_close_file(struct fp_cache *c);
 /* Evicts an entry whose end makes room for that kind; false: none could go. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);
+/* Evicts an entry for the memory that it takes; false: none could go. */
+bool fp_entry_evict_any(struct fp_cache *c);
+/* Evicts an entry of something that is there, and so may be watched; false: none could go. */
+bool fp_entry_evict_watched(struct fp_cache *c);
 /* Evicts all that is over the limits. */
 void fp_entry_trim(struct fp_cache *c);
 

@@ -81,6 +81,30 @@ static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
     return limit - (over < most ? over : most);
 }
 
+/* Each kind keeps what is in use, whichever takes the memory.  Of absent names, which strangers invent, a
+ * quarter of all entries is enough. */
+static enum fp_kind kind_to_evict(const struct fp_cache *c)
+{
+    const size_t files = c->sieves[FP_KIND_FILE].count, others = c->sieves[FP_KIND_DIRECTORY].count;
+
+    if (c->sieves[FP_KIND_NEGATIVE].count > (files + others) / 3)
+        return FP_KIND_NEGATIVE;
+    return files > others ? FP_KIND_FILE : FP_KIND_DIRECTORY;
+}
+
+bool fp_entry_evict_any(struct fp_cache *c)
+{
+    return fp_entry_evict_for(c, kind_to_evict(c));
+}
+
+bool fp_entry_evict_watched(struct fp_cache *c)
+{
+    const bool files = c->sieves[FP_KIND_FILE].count > c->sieves[FP_KIND_DIRECTORY].count;
+
+    return evict_from(c, files ? FP_KIND_FILE : FP_KIND_DIRECTORY)
+           || evict_from(c, files ? FP_KIND_DIRECTORY : FP_KIND_FILE);
+}
+
 static bool is_over_limits(const struct fp_cache *c)
 {
     for (int k = 0; k < FP_KINDS; k++) {
@@ -105,6 +129,6 @@ void fp_entry_trim(struct fp_cache *c)
         while (c->sieves[k].count > limit && fp_entry_evict_for(c, (enum fp_kind)k))
             ;
     }
-    while (c->bytes > c->max_bytes && fp_entry_evict_for(c, FP_KIND_NEGATIVE))
+    while (c->bytes > c->max_bytes && fp_entry_evict_any(c))
         ;
 }
