@@ -52,8 +52,9 @@ static void close_entry(struct fp_cache *c, struct fp_entry *e)
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
-/* A file that has gone must not be kept open: its space would stay in use. */
-static void close_replaced(struct fp_cache *c, struct fp_entry *e)
+/* A file that has gone must not be kept open: its space would stay in use.  Whatever the change was, nobody
+ * uses the descriptor of an entry that is invalid. */
+static void close_file(struct fp_cache *c, struct fp_entry *e)
 {
     if (fp_entry_is_file(e))
         close_entry(c, e);
@@ -77,6 +78,7 @@ static void on_name(void *ctx, void *owner)
     report(ev->c, e->path, e->len, false);
     renew_directory(ev->c, e);
     fp_entry_invalidate(ev->c, e);
+    close_file(ev->c, e);
 }
 
 static void on_object(void *ctx, void *owner)
@@ -105,7 +107,7 @@ static void on_object(void *ctx, void *owner)
         return;
     fp_entry_invalidate(ev->c, child);
     if (ev->replaced)
-        close_replaced(ev->c, child);
+        close_file(ev->c, child);
     else
         renew_directory(ev->c, child);
 }
@@ -135,6 +137,7 @@ static void on_object_gone(void *ctx, void *owner)
     e->generation = ++ev->c->last_generation;
     report(ev->c, e->path, e->len, true);
     fp_entry_invalidate(ev->c, e);
+    close_file(ev->c, e);
 }
 
 static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
