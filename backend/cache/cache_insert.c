@@ -324,6 +324,9 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
         && (fp_dependencies_happened(c->dependencies, own, "", 0, seen->now_ms)
             || access_happened(c, e, own, seen->now_ms)))
         return true;
+    if (own != NULL && e->n_access > 0 && e->validity.folds
+        && fp_dependencies_any_happened(c->dependencies, own, seen->now_ms))
+        return true;
     for (unsigned i = 0; i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
 
