@@ -232,14 +232,20 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
 }
 
 /* Takes the validity of the mount that the step leads to, or lies on. */
-static void set_validity(const struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
+static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
     const struct fp_validity general = { .ttl_ms = c->ttl_ms };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
-
     /* Nothing is there: then the mount above counts.  The names seen on the way there may lie elsewhere. */
-    e->validity = own->mount == 0 && above != NULL ? *above : *own;
+    const struct fp_validity now = own->mount == 0 && above != NULL ? *above : *own;
+
+    /* A directory that is mounted over itself is the same one, but its descriptor leads beneath the mount. */
+    if (now.mount != e->validity.mount && e->is_open_dir) {
+        fp_entry_drop_fd(c, e);
+        e->tried = false;
+    }
+    e->validity = now;
     e->validity.left_out = own->left_out;
     e->validity.refused = own->refused;
     e->validity.partial = e->validity.partial || own->partial;
