@@ -324,6 +324,13 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
     return true;
 }
 
+bool fp_cache_is_transient(const struct fp_cache *c, const char *path, size_t len)
+{
+    const struct fp_entry *e = fp_entry_find(c, path, len);
+
+    return e != NULL && e->seen_ms != 0 && e->ttl_ms == 0;
+}
+
 /* e may be NULL. */
 static uint32_t content_max(const struct fp_cache *c, const struct fp_entry *e, bool known)
 {

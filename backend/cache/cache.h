@@ -156,6 +156,9 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
  * changed in spite of what the metadata says. */
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m);
 
+/* True if what the last walk found there was good for its own question alone. */
+bool fp_cache_is_transient(const struct fp_cache *c, const char *path, size_t len);
+
 /* How large a file at the path may be for its content to be kept.  0: no content is kept there, or the
  * kept one need not be read again unless the file has changed.  known: the walk will see whether it has. */
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);

@@ -539,6 +539,9 @@ static fp_status begin(struct fp_walk *w, struct above above)
     struct fp_walk *p;
     fp_status why;
 
+    /* Only a walk from "/" brings an answer of its own: one from a directory brings what the cache keeps. */
+    if (fp_cache_is_transient(w->walks->deps.cache, dir.path, dir.path_len))
+        return submit_from_root(w);
     take_base(w, above.levels > 0);
     if (w->base.fd != -1)
         return submit(w);

@@ -19,6 +19,35 @@ static void know_a(void)
     ck_assert_uint_eq(n_jobs, 0);
 }
 
+/* ---- what nothing is kept of ---- */
+
+/* Its watch is left out, say.  The first walk begins at the directory, and a second one at "/" brings the answer.
+ * From then on the first one does. */
+START_TEST(one_walk_for_each_question)
+{
+    know_a();
+    ttl_ms = 0;
+    ask(&early, "/a/f");
+    finish("/a/f", "ddf");
+    ck_assert(!early.answered);
+    finish("/a/f", "ddf");
+    ck_assert(from_root && early.answered);
+    for (int i = 0; i < 3; i++) {
+        let_pass(1);
+        ask(&early, "/a/f");
+        finish("/a/f", "ddf");
+        ck_assert(from_root && early.answered);
+        ck_assert_uint_eq(n_jobs, 0);
+    }
+    ttl_ms = TTL_MS;
+    let_pass(1);
+    ask(&early, "/a/f");
+    finish("/a/f", "ddf");
+    ask(&early, "/a/f");
+    ck_assert_int_eq((int)early.source, FP_SOURCE_CACHE);
+}
+END_TEST
+
 /* ---- asking afresh ---- */
 
 /* Known entries are not watched here. */
@@ -672,6 +701,7 @@ static Suite *make_suite(void)
     Suite *s = suite_create("dispatch");
     TCase *t = unit_add_case(s, "forgetting", setup, teardown, 0);
 
+    tcase_add_test(t, one_walk_for_each_question);
     tcase_add_test(t, fresh_question_has_a_walk_of_its_own);
     tcase_add_test(t, fresh_questions_share_the_next_walk);
     tcase_add_test(t, fresh_question_joins_a_walk_of_what_is_watched);
