@@ -444,6 +444,18 @@ size_t fp_cache_shed(struct fp_cache *c, size_t n)
     return done;
 }
 
+void fp_cache_shed_watches(struct fp_cache *c, size_t n)
+{
+    const size_t watches = fp_dependencies_count(c->dependencies);
+    const size_t enough = watches > n ? watches - n : 0;
+
+    for (size_t tries = FP_WATCH_TRIES * n; tries > 0 && fp_dependencies_count(c->dependencies) > enough; tries--) {
+        if (!fp_entry_evict_watched(c))
+            break;
+    }
+    fp_cache_verify(c);
+}
+
 /* ---- what an operator may know ---- */
 
 static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)

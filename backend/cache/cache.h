@@ -215,6 +215,9 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
 
 /* Evicts up to n entries of any kind; returns their number. */
 size_t fp_cache_shed(struct fp_cache *c, size_t n);
+/* Evicts what is not in use until there are n watches less, or as many as can be: the system's limit on watches
+ * is reached. */
+void fp_cache_shed_watches(struct fp_cache *c, size_t n);
 
 /*
  * Forgets the path, or with tree the path and everything below it, so that the next

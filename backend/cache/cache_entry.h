@@ -229,6 +229,7 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
 /* ---- eviction: cache_evict.c ---- */
 
 #define FP_MAKE_ROOM    32  /* visits of purged entries, before one is evicted that is not */
+#define FP_WATCH_TRIES  4   /* entries that go for a watch: some have none, or share one */
 #define FP_SIEVE_VISITS 128 /* of one eviction: children can set marks as fast as the hand clears them */
 
 /* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk,

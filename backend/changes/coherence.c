@@ -259,8 +259,8 @@ static void note_refusal(struct fp_coherence *f)
     f->counts.watches_refused++;
     fp_log(FP_LOG_WARNING, 42,
            "the system's limit on watches is reached: what is not watched "
-           "is looked at for each request; raise fs.inotify.max_user_watches, or lower max_entries "
-           "and max_descriptors");
+           "is looked at for each request; what is not in use gives up its watch, so if this comes often "
+           "raise fs.inotify.max_user_watches");
 }
 
 /* By the mount's rule; m is NULL if the mount is gone or unknown. */

@@ -235,7 +235,7 @@ static void report_refused_watches(struct check *c, uint64_t refused)
     say(c, BAD,
         "%" PRIu64
         " watches were refused since the daemon began (FP0042), and what is not watched is looked at for each "
-        "request: raise fs.inotify.max_user_watches, or lower max_entries and max_descriptors; then restart the "
+        "request, until what is not in use gives up its watch: raise fs.inotify.max_user_watches; then restart the "
         "daemon, which counts anew (%s)",
         refused, restart);
 }

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.needs_flashpache
 QUEUE = 16
 CHANGES = 500           # many times the queue
 WATCHES = 3
+ONCE = 300              # files that are asked for once
 
 
 @pytest.fixture
@@ -69,6 +70,22 @@ def test_no_watches_left(start, file, flashpachectl):
         checked = flashpachectl("-s", server.daemon.socket, "check")
     assert refused > 0 and checked.returncode == 1
     assert f"BAD   {refused} watches were refused" in checked.stdout
+
+
+@pytest.mark.alone
+def test_what_is_in_use_gets_a_watch(start, root, file):
+    """Files that were asked for once give up theirs."""
+    for number in range(ONCE):
+        tree.put(root / f"once/{number}.txt", "once")
+    with inotify("max_user_watches", ONCE // 3):
+        server = start(ttl_ms=NEVER_MS)
+        connection = Connection(server.port)
+        assert {connection.get(f"/once/{number}.txt").status for number in range(ONCE)} == {200}
+        assert "FP0042" in server.daemon.log_text()
+        file.get_lease(connection)
+        file.replace()
+        assert file.ask(connection)[:2] == (200, NEW)
+        wait_for(lambda: file.ask(connection) == (200, NEW, "lease"), "a lease again")
 
 
 def test_nothing_is_watched_if_told_so(start, file, flashpachectl):
