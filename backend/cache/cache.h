@@ -193,6 +193,9 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                      const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,
                      struct fp_answer *a);
 
+/* Gives up the watches of a result that no entry took, because it was no answer or is of before. */
+void fp_cache_release_watches(struct fp_cache *c, const struct fp_walk_result *result);
+
 /* The effects of a change on a cache (coherence.h); ctx is the cache.  A change invalidates the entries
  * concerned; lost events invalidate all that are watched. */
 extern const struct fp_change_ops fp_cache_change_ops;

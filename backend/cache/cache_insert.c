@@ -548,3 +548,11 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
     c->newest = NULL;
     fp_cache_verify(c);
 }
+
+void fp_cache_release_watches(struct fp_cache *c, const struct fp_walk_result *result)
+{
+    for (unsigned i = 0; i < result->n_steps; i++)
+        fp_dependencies_release(c->dependencies, &result->step_watches[i].watch);
+    for (unsigned i = 0; i < result->n_traversed; i++)
+        fp_dependencies_release(c->dependencies, &result->traversed[i].watch);
+}

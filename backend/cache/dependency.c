@@ -243,6 +243,15 @@ static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object
     free(object);
 }
 
+void fp_dependencies_release(struct fp_dependencies *w, const struct fp_watch_key *key)
+{
+    if (!fp_watch_key_is_inotify(key) || find_object(w, key) != NULL)
+        return;
+    note(w, key, GONE, sizeof(GONE) - 1);
+    if (w->forget != NULL)
+        w->forget(w->ctx, key);
+}
+
 static struct name *get_name(struct fp_dependencies *w, struct watch_object *object, const char *name,
                              size_t len)
 {

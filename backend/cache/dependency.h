@@ -46,6 +46,9 @@ const struct fp_watch_key *fp_dependency_key(const struct fp_dependency *s);
 /* About how much memory a list of dependencies takes, with what the kernel keeps for their watches. */
 size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies);
 
+/* Gives up a watch that a walk brought, unless something depends on it. */
+void fp_dependencies_release(struct fp_dependencies *w, const struct fp_watch_key *key);
+
 typedef void fp_dependencies_each(void *ctx, void *owner);
 
 /*

@@ -47,7 +47,7 @@ fp_status fp_result_encode(struct fp_writer *w, uint64_t id, const struct fp_ans
 {
     fp_frame_begin(w, FP_FRAME_ANSWER, id);
     fp_put_answer(w, a);
-    fp_put_walk_result(w, result, a->n_steps);
+    fp_put_walk_result(w, result);
     return fp_frame_end(w);
 }
 

@@ -26,7 +26,7 @@ void fp_walk_result_init(struct fp_walk_result *t)
 {
     t->effort = (struct fp_effort){ .call = FP_CALL_NONE };
     memset(t->step_watches, 0, sizeof(t->step_watches));
-    t->n_traversed = 0;
+    t->n_steps = t->n_traversed = 0;
     t->names_len = 0;
 }
 
@@ -88,9 +88,10 @@ static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
     fp_put_u64(w, k->ino);
 }
 
-void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, unsigned n_steps)
+void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t)
 {
-    for (unsigned i = 0; i < n_steps; i++) {
+    fp_put_u8(w, (uint8_t)t->n_steps);
+    for (unsigned i = 0; i < t->n_steps; i++) {
         const struct fp_step_watch *o = &t->step_watches[i];
 
         fp_put_u32(w, o->mount);
@@ -129,7 +130,7 @@ static void get_key(struct fp_reader *r, struct fp_watch_key *k)
     k->ino = fp_get_u64(r);
 }
 
-static void get_traversed(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
+static void get_traversed(struct fp_reader *r, struct fp_walk_result *t)
 {
     unsigned step = fp_get_u8(r);
     struct fp_watch_key key;
@@ -139,16 +140,20 @@ static void get_traversed(struct fp_reader *r, struct fp_walk_result *t, unsigne
     get_key(r, &key);
     len = fp_get_u8(r);
     name = fp_get_bytes(r, len);
-    if (name == NULL || step >= n_steps || !fp_walk_result_add(t, step, &key, (const char *)name, len))
+    if (name == NULL || step >= t->n_steps || !fp_walk_result_add(t, step, &key, (const char *)name, len))
         r->bad = true;
 }
 
 fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps)
 {
+    const unsigned n = fp_get_u8(r);
     unsigned n_traversed, call;
 
     fp_walk_result_init(t);
-    for (unsigned i = 0; i < n_steps; i++) {
+    if (n > FP_MAX_STEPS || (n_steps != 0 && n != n_steps))
+        return FP_PROTOCOL;
+    t->n_steps = n;
+    for (unsigned i = 0; i < t->n_steps; i++) {
         struct fp_step_watch *o = &t->step_watches[i];
         uint8_t flags;
 
@@ -167,7 +172,7 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
     }
     n_traversed = fp_get_u8(r);
     for (unsigned i = 0; i < n_traversed && !r->bad; i++)
-        get_traversed(r, t, n_steps);
+        get_traversed(r, t);
     t->effort.us = fp_get_u32(r);
     t->effort.longest_us = fp_get_u32(r);
     call = fp_get_u8(r);

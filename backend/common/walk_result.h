@@ -70,7 +70,8 @@ const char *fp_call_text(enum fp_call call);
 
 struct fp_walk_result {
     struct fp_effort effort;
-    struct fp_step_watch step_watches[FP_MAX_STEPS]; /* one for each of the answer's */
+    struct fp_step_watch step_watches[FP_MAX_STEPS]; /* one for each of the answer's steps */
+    unsigned n_steps; /* the answer's.  Where the walk failed its answer has none, but these had watches */
     unsigned n_traversed;
     size_t names_len;
     struct fp_traversed_name traversed[FP_MAX_TRAVERSED];
@@ -83,9 +84,9 @@ void fp_walk_result_init(struct fp_walk_result *t);
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len);
 
-/* Writes the result, behind an answer of n_steps. */
-void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t, unsigned n_steps);
-/* Reads it: FP_OK, the reader being at its end, or FP_PROTOCOL. */
+/* Writes the result. */
+void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t);
+/* Reads it behind an answer of n_steps: FP_OK, the reader being at its end, or FP_PROTOCOL. */
 fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsigned n_steps);
 
 #endif

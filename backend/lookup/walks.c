@@ -736,6 +736,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
                       uint64_t began_ms)
 {
     struct fp_walk *w = ctx;
+    struct fp_cache *cache = w->walks->deps.cache;
 
     /* Takes in the events of changes during the walk. */
     fp_coherence_catch_up(w->walks->deps.coherence);
@@ -753,6 +754,8 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
         end_from_base(w, a, result, began_ms);
     else
         end_from_root(w, a, result, began_ms);
+    if (result != NULL)
+        fp_cache_release_watches(cache, result);
 }
 
 /* ---- start and end ---- */

@@ -486,10 +486,12 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
         st = finish(&w);
     fp_close(&w.dir.fd);
     fp_resolver_at(r, 0);
+    result->n_steps = a->n_steps;
     if (st != FP_OK) {
+        /* The step where it failed may have watches as well. */
+        result->n_steps += a->n_steps < FP_MAX_STEPS;
         fp_close(&a->fd);
         fp_answer_init(a, st);
-        fp_walk_result_init(result); /* it is of steps that are not there */
     }
     result->effort = fp_calls_end();
 }

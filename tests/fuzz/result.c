@@ -21,16 +21,16 @@ static void read_task(struct fp_reader *r, struct fp_task *t, int *fd_r)
     *fd_r = fp_get_u8(r) % 2 == 0 ? -1 : SOME_FD;
 }
 
-static void check_result(const struct fp_walk_result *t, unsigned n_steps)
+static void check_result(const struct fp_walk_result *t)
 {
     FUZZ_MUST(t->n_traversed <= FP_MAX_TRAVERSED && t->names_len <= sizeof(t->names));
     FUZZ_MUST(t->effort.call < FP_CALLS && fp_call_text(t->effort.call) != NULL);
-    for (unsigned i = 0; i < n_steps; i++)
+    for (unsigned i = 0; i < t->n_steps; i++)
         FUZZ_MUST(t->step_watches[i].watch.len <= FP_MAX_WATCH_KEY);
     for (unsigned i = 0; i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
 
-        FUZZ_MUST(v->step < n_steps && v->watch.len <= FP_MAX_WATCH_KEY);
+        FUZZ_MUST(v->step < t->n_steps && v->watch.len <= FP_MAX_WATCH_KEY);
         FUZZ_MUST((size_t)v->at + v->len <= t->names_len);
     }
 }
@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     FUZZ_MUST(a.fd == fd && a.n_steps <= FP_MAX_STEPS && !a.leasable);
     FUZZ_MUST(a.status != FP_OK || a.n_names == t.lookup.names.n);
-    check_result(&result, a.n_steps);
+    check_result(&result);
     /* Decoded again it is the same; bits that mean nothing may be gone. */
     fp_writer_init(&w, first, sizeof(first));
     FUZZ_MUST(fp_result_encode(&w, 1, &a, &result) == FP_OK);

@@ -113,7 +113,7 @@ def task(base, known, content_max=16384):
 
 
 def trail(*origins, vias=b"\0"):
-    return b"".join(struct.pack(">IBB", 22, 0, 1) + key for key in origins) + vias + struct.pack(">IIB", 900, 700, 2)
+    return bytes([len(origins)]) + b"".join(struct.pack(">IBB", 22, 0, 1) + key for key in origins) + vias + struct.pack(">IIB", 900, 700, 2)
 
 
 def results():
@@ -124,6 +124,7 @@ def results():
     yield "directory", struct.pack(">HHBB", 3, 0, 1, 1) + answer(WITH_FD, 1, *NAMED[:2]) \
         + trail(FANOTIFY, FANOTIFY)
     yield "failed", struct.pack(">HHBB", 8, 0, 1, 0) + answer(0, 0, status=20) + trail()
+    yield "failed-at-a-link", struct.pack(">HHBB", 8, 0, 1, 0) + answer(0, 0, status=20) + trail(INOTIFY, INOTIFY, vias=via)
 
 
 def packets(*of):

@@ -5,6 +5,7 @@
 
 #include "cache/dependency.h"
 #include "cache_watch_kit.h"
+#include "common/packet.h"
 
 /* ---- the entries that a change concerns ---- */
 
@@ -251,6 +252,23 @@ START_TEST(a_file_that_is_replaced_is_closed)
 }
 END_TEST
 
+/* A deployment exchanges a link, then removes the former release: nobody asks for its files again, and only
+ * their own watches report their end. */
+START_TEST(a_file_that_nobody_reaches_any_more_is_closed)
+{
+    walked("/now/f", "dl1f");
+    change("/", "now", true);
+    walk("/now/g", "dl2f");
+    result.step_watches[1].watch = key_of("/second", 7);
+    insert("/now/g");
+    ck_assert(!known("/now/f"));
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 2);
+    change("/now/f", "", false);
+    ck_assert_uint_eq(fp_cache_counts(cache).files, 1);
+    ck_assert(known("/now/g"));
+}
+END_TEST
+
 /* ---- while a walk is under way ---- */
 
 /* The walk begins, something happens, the walk ends. */
@@ -293,6 +311,20 @@ START_TEST(what_changed_at_that_moment_is_not_valid)
     fp_cache_change_ops.changed(cache, &k, "f", 1, false, &kit_visited);
     walked("/a/f", "ddf");
     ck_assert(!known("/a/f"));
+}
+END_TEST
+
+/* Nothing depended on the directory yet when its access file came. */
+START_TEST(access_file_of_another_case_meanwhile)
+{
+    const uint64_t began = kit_now_ms;
+
+    walk("/a/f", "ddf");
+    look_for_names();
+    validity[1].folds = _i > 0;
+    change("/a", ".HTACCESS", true);
+    insert_as("/a/f", NAMES, began);
+    ck_assert_int_eq(known_with_names("/a/f"), _i == 0);
 }
 END_TEST
 
@@ -519,6 +551,111 @@ START_TEST(watches_are_given_up)
 }
 END_TEST
 
+/* The same directory, but what its descriptor leads to lies beneath the mount. */
+START_TEST(a_directory_that_is_mounted_over_itself)
+{
+    struct fp_cache_base base;
+
+    walk("/a", "dd");
+    answer.fd = kit_file('a');
+    insert("/a");
+    ck_assert(fp_cache_find_base(cache, "/a/f", 4, 2, 0, kit_now_ms, &base));
+    kit_now_ms++;
+    fp_cache_change_ops.remounted(cache, "/a", 2);
+    kit_now_ms++;
+    walk("/a/b/f", "dddf");
+    for (unsigned i = 1; i < answer.n_steps; i++)
+        validity[i].mount = result.step_watches[i].mount = 2;
+    insert("/a/b/f");
+    ck_assert(known("/a/b/f"));
+    ck_assert(!fp_cache_find_base(cache, "/a/f", 4, 2, 0, kit_now_ms, &base));
+}
+END_TEST
+
+/* ---- watches that nobody needs ---- */
+
+/* No entry took what the walk had watched, unless another one needs it. */
+START_TEST(watches_of_a_failed_walk_are_given_up)
+{
+    walked("/a/f", "ddf");
+    walk("/a/g", "ddf");
+    ck_assert(fp_walk_result_add(&result, 2, &(struct fp_watch_key){ .len = 3, .bytes = { 1, 2, 3 } }, "x", 1));
+    result.n_steps = 3;
+    fp_close(&answer.fd);
+    fp_cache_release_watches(cache, &result);
+    ck_assert_uint_eq(forgotten, 2);
+    ck_assert(known("/a/f"));
+    /* A walk that relied on one finds out. */
+    insert("/a/g");
+    ck_assert(!known("/a/g"));
+}
+END_TEST
+
+/* The system has no more: what is not in use gives up its own, and what is in use does not. */
+START_TEST(watches_for_what_is_in_use)
+{
+    const struct fp_cache_limits limits = { 1000, 1000, 1000, 1000, SIZE_MAX, TTL, WATCHED_TTL, 0 };
+    char path[32];
+
+    start(&limits, SLOTS);
+    for (int i = 0; i < 50; i++) {
+        snprintf(path, sizeof(path), "/f%d", i);
+        walked(path, i % 2 == 0 ? "df" : "da");
+    }
+    ck_assert_uint_eq(fp_cache_counts(cache).watches, 26);
+    for (int round = 0; round < 10; round++) {
+        ck_assert(known("/f0"));
+        fp_cache_shed_watches(cache, 2);
+    }
+    ck_assert_uint_eq(fp_cache_counts(cache).watches, 6);
+    ck_assert_uint_eq(fp_cache_counts(cache).negatives, 25);
+    ck_assert(known("/f0"));
+    fp_cache_shed_watches(cache, 0);
+    ck_assert_uint_eq(fp_cache_counts(cache).watches, 6);
+    fp_cache_shed_watches(cache, 100);
+    ck_assert_uint_eq(fp_cache_counts(cache).watches, 1);
+}
+END_TEST
+
+/* ---- the memory of all entries ---- */
+
+/* Whatever takes it, each kind keeps what is in use; and strangers who invent names get no more than a
+ * quarter. */
+START_TEST(each_kind_keeps_what_is_in_use)
+{
+    static const char *const cold[] = { "dd", "df", "da" };
+    struct fp_cache_limits limits = { 1000, 1000, 1000, 1000, SIZE_MAX, TTL, WATCHED_TTL, 0 };
+    unsigned misses = 0;
+    char path[32];
+
+    start(&limits, SLOTS);
+    for (int i = 0; i < 40; i++) {
+        snprintf(path, sizeof(path), "/x%d", i);
+        walked(path, cold[i % 3]);
+    }
+    limits.bytes = fp_cache_counts(cache).bytes;
+    fp_cache_set_limits(cache, &limits);
+    for (int i = 0; i < 300; i++) {
+        snprintf(path, sizeof(path), "/cold%d", i);
+        walked(path, cold[_i]);
+        for (int hot = 0; hot < 3; hot++) {
+            snprintf(path, sizeof(path), "/hot%d", hot);
+            if (!known(path)) {
+                misses++;
+                walked(path, cold[hot]);
+            }
+            ck_assert(known(path));
+        }
+    }
+    ck_assert_uint_eq(misses, 3);
+    ck_assert_uint_le(fp_cache_counts(cache).bytes, limits.bytes);
+    /* The third was more than a quarter already. */
+    ck_assert_uint_le(fp_cache_counts(cache).negatives, 14);
+    if (_i == 2)
+        ck_assert_uint_ge(fp_cache_counts(cache).files, 12);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("cache_watch");
@@ -538,10 +675,12 @@ static Suite *make_suite(void)
     tcase_add_test(t, two_paths_of_one_directory);
     tcase_add_test(t, how_many_a_change_concerns);
     tcase_add_test(t, a_file_that_is_replaced_is_closed);
+    tcase_add_test(t, a_file_that_nobody_reaches_any_more_is_closed);
     t = unit_add_case(s, "meanwhile", setup, teardown, 0);
     tcase_add_loop_test(t, what_changed_meanwhile_is_not_valid, 0, 11);
     tcase_add_test(t, what_changed_at_that_moment_is_not_valid);
     tcase_add_loop_test(t, what_changed_beside_it_meanwhile, 0, sizeof(changed) / sizeof(changed[0]));
+    tcase_add_loop_test(t, access_file_of_another_case_meanwhile, 0, 2);
     tcase_add_test(t, watch_that_was_given_up_meanwhile);
     tcase_add_test(t, watch_that_cannot_be_made_anew_goes_on);
     t = unit_add_case(s, "end", setup, teardown, 0);
@@ -553,6 +692,10 @@ static Suite *make_suite(void)
     tcase_add_test(t, only_what_is_watched_is_doubted);
     tcase_add_test(t, links_are_doubted_everywhere);
     tcase_add_test(t, watches_are_given_up);
+    tcase_add_test(t, a_directory_that_is_mounted_over_itself);
+    tcase_add_test(t, watches_of_a_failed_walk_are_given_up);
+    tcase_add_test(t, watches_for_what_is_in_use);
+    tcase_add_loop_test(t, each_kind_keeps_what_is_in_use, 0, 3);
     return s;
 }
 

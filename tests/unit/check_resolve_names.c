@@ -327,6 +327,51 @@ START_TEST(event_of_a_name_that_was_passed)
 }
 END_TEST
 
+/* ---- walks that fail ---- */
+
+/* A key for each watch that the kernel has, or the daemon could not end all of them. */
+static void assert_all_keys_are_in_the_result(void)
+{
+    char name[64], line[512];
+    unsigned watches = 0;
+    FILE *list;
+    int wd;
+
+    snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", watch.inotify);
+    list = fopen(name, "re");
+    ck_assert_ptr_nonnull(list);
+    while (fgets(line, sizeof(line), list) != NULL) {
+        bool found = false;
+
+        if (sscanf(line, "inotify wd:%x", (unsigned *)&wd) != 1)
+            continue;
+        watches++;
+        for (unsigned i = 0; i < result.n_steps; i++)
+            found = found || memcmp(result.step_watches[i].watch.bytes + 1, &wd, sizeof(wd)) == 0;
+        for (unsigned i = 0; i < result.n_traversed; i++)
+            found = found || memcmp(result.traversed[i].watch.bytes + 1, &wd, sizeof(wd)) == 0;
+        ck_assert_msg(found, "no key for watch %d", wd);
+    }
+    fclose(list);
+    ck_assert_uint_gt(watches, 3);
+}
+
+START_TEST(a_refused_walk_names_its_watches)
+{
+    const char *roots[2] = { NULL, NULL };
+
+    make_tree();
+    make_link("../a/b/file", "t/out");
+    roots[0] = strdup(in_dir("t"));
+    settings.roots = roots;
+    resolve("t/out");
+    ck_assert_int_eq((int)answer.status, FP_REFUSED);
+    ck_assert_uint_eq(answer.n_steps, 0);
+    assert_all_keys_are_in_the_result();
+    free((void *)(uintptr_t)roots[0]);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("resolve_names");
@@ -341,6 +386,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, names_of_a_circle);
     tcase_add_test(t, names_where_nothing_is_watched);
     tcase_add_test(t, event_of_a_name_that_was_passed);
+    tcase_add_test(t, a_refused_walk_names_its_watches);
     return s;
 }
 

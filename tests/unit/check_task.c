@@ -200,6 +200,7 @@ static fp_status answer(size_t base_len, int fd, bool to_task)
 
     fp_writer_init(&w, buf, sizeof(buf));
     in.fd = fd;
+    result.n_steps = in.n_steps;
     ck_assert_int_eq((int)(to_task ? fp_result_encode(&w, 9, &in, &result) : fp_answer_encode(&w, 9, &in)),
                      FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);

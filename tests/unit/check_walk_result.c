@@ -32,8 +32,9 @@ static struct fp_watch_key key(uint8_t len, uint8_t first)
 
 static void encode(unsigned n_steps)
 {
+    in.n_steps = n_steps;
     fp_writer_init(&w, buf, sizeof(buf));
-    fp_put_walk_result(&w, &in, n_steps);
+    fp_put_walk_result(&w, &in);
     ck_assert(!w.bad);
 }
 
@@ -55,7 +56,7 @@ static fp_status decode(size_t n, unsigned n_steps)
     ck_assert_uint_le(out.n_traversed, FP_MAX_TRAVERSED);
     ck_assert_uint_le(out.names_len, sizeof(out.names));
     for (unsigned i = 0; i < out.n_traversed; i++) {
-        ck_assert_uint_lt(out.traversed[i].step, n_steps);
+        ck_assert_uint_lt(out.traversed[i].step, out.n_steps);
         ck_assert_uint_le(out.traversed[i].watch.len, FP_MAX_WATCH_KEY);
         ck_assert_uint_le((size_t)out.traversed[i].at + out.traversed[i].len, out.names_len);
     }
@@ -280,15 +281,15 @@ START_TEST(full_result_of_any_other_length_is_refused)
 }
 END_TEST
 
-/* Origins: mount, flags, links, length of the key, key. */
+/* Their number; then mount, flags, links, length of the key, key. */
 START_TEST(keys_longer_than_there_are)
 {
     for (unsigned len = FP_MAX_WATCH_KEY + 1; len < 256; len++) {
         setup();
         encode(1);
-        buf[6] = (uint8_t)len;
-        memset(buf + 7, 0, 512);
-        ck_assert_int_eq((int)decode(7 + len + 1, 1), FP_PROTOCOL);
+        buf[7] = (uint8_t)len;
+        memset(buf + 8, 0, 512);
+        ck_assert_int_eq((int)decode(8 + len + 1, 1), FP_PROTOCOL);
     }
 }
 END_TEST
@@ -333,10 +334,11 @@ START_TEST(more_names_than_there_is_room_for)
         memset(p, 'x', p[-1]);
         p += p[-1];
     }
-    /* An origin goes before it. */
-    memmove(buf + 6, buf, (size_t)(p - buf));
-    memset(buf, 0, 6);
-    ck_assert_int_eq((int)decode((size_t)(p - buf) + 6, 1), FP_PROTOCOL);
+    /* One step, which is nowhere, goes before it. */
+    memmove(buf + 8, buf, (size_t)(p - buf));
+    memset(buf, 0, 8);
+    buf[0] = 1;
+    ck_assert_int_eq((int)decode((size_t)(p - buf) + 8, 1), FP_PROTOCOL);
 }
 END_TEST
 
@@ -398,6 +400,7 @@ START_TEST(largest_result_fits_a_frame)
     a.steps[FP_MAX_STEPS - 1].end = FP_MAX_PATH;
     a.fd = 77; /* no decoder touches it */
     shape_full();
+    in.n_steps = a.n_steps;
     fp_writer_init(&w, buf, sizeof(buf));
     ck_assert_int_eq((int)fp_result_encode(&w, 1, &a, &in), FP_OK);
     ck_assert_uint_le(w.len, FP_MAX_FRAME);
@@ -435,6 +438,7 @@ START_TEST(result_with_other_names)
     fp_answer_init(&a, FP_OK);
     fill_step(&a.steps[a.n_steps++], 1, S_IFDIR | 0755);
     a.n_names = 2;
+    in.n_steps = a.n_steps;
     for (t.lookup.names.n = 0; t.lookup.names.n <= FP_MAX_NAMES; t.lookup.names.n++) {
         fp_writer_init(&w, buf, sizeof(buf));
         ck_assert_int_eq((int)fp_result_encode(&w, 1, &a, &in), FP_OK);
