@@ -395,7 +395,7 @@ def test_removed_file_is_closed(servers):
     write(removed, b"x" * (1 << 20))
     for _ in range(3):
         assert body_of(ours.port, "/removed.bin")[0] == 200
-    child, = ours.children()
+    child, = procs.children(ours.process.pid)
     assert any(name.startswith(str(removed)) for name in procs.open_files(child))
     removed.unlink()
     wait_for(lambda: body_of(ours.port) and not any(name.startswith(str(removed)) for name in procs.open_files(child)),
