@@ -129,6 +129,19 @@ struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c)
                                         c->ttl_ms, c->stale_if_error_ms, c->negative_ttl_ms };
 }
 
+uint64_t fp_derive_unreported_ms(const struct fp_conf *c)
+{
+    long ttl_ms = c->ttl_ms, stale_ms = c->stale_if_error_ms;
+
+    for (size_t i = 0; i < c->n_mounts; i++) {
+        if (c->mounts[i].ttl_ms > ttl_ms)
+            ttl_ms = c->mounts[i].ttl_ms;
+        if (c->mounts[i].stale_if_error_ms > stale_ms)
+            stale_ms = c->mounts[i].stale_if_error_ms;
+    }
+    return (uint64_t)ttl_ms + (uint64_t)stale_ms + c->lookup_timeout_ms;
+}
+
 struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, const struct fp_conf *c)
 {
     const unsigned n = d->conf->workers, most = n > 1 ? n * 3 / 4 : 1;

@@ -35,6 +35,9 @@ struct fp_cache_content fp_derive_content(const struct flashpached *d, const str
 /* The rules stay the configuration's. */
 struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c);
 
+/* See fp_lease_table_set_unreported(). */
+uint64_t fp_derive_unreported_ms(const struct fp_conf *c);
+
 /* The number of workers and the roots are those of the start. */
 struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, const struct fp_conf *c);
 struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d, const struct fp_conf *c);

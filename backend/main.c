@@ -303,6 +303,7 @@ static bool start_cache(struct flashpached *d)
                "max_answer_bytes and max_content_bytes");
         return false;
     }
+    fp_lease_table_set_unreported(d->tables.leases, fp_derive_unreported_ms(c));
     coherence.lease_table = cache.lease_table = d->tables.leases;
     coherence.ctx = d->cache = fp_cache_create(&limits, &cache);
     if (d->cache == NULL)

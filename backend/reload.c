@@ -141,6 +141,7 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     /* Files that the former tables cannot hold must not be read for them. */
     if (resize_tables(d, &sizes))
         fp_cache_set_content(d->cache, &content);
+    fp_lease_table_set_unreported(d->tables.leases, fp_derive_unreported_ms(c));
     fp_worker_pool_set(d->workers, &workers);
     fp_dispatch_set(d->dispatch, &dispatch);
     fp_slow_set(d->observer.slow, c->slow_log_ms);

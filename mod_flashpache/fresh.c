@@ -7,8 +7,10 @@
 #include <stdatomic.h>
 #include <util_filter.h>
 
+#include "common/clock.h"
 #include "request.h"
 #include "settings.h"
+#include "shared.h"
 
 /* mod_rewrite sets this note where the server's own rules were applied to a request; "0": none
  * matched. */
@@ -16,7 +18,8 @@
 
 /* A client's connection; the requests of HTTP/2 share it. */
 struct connection {
-    atomic_bool wrote;
+    atomic_uint writing;           /* requests that may write, and have not ended */
+    _Atomic apr_uint64_t wrote_ms; /* when the last of them ended; 0: none has */
 };
 
 static conn_rec *client_connection(conn_rec *c)
@@ -54,12 +57,34 @@ static bool may_write(const request_rec *r)
     }
 }
 
+static apr_status_t end_writing(void *data)
+{
+    struct connection *c = data;
+
+    atomic_store(&c->wrote_ms, fp_now_ms());
+    atomic_fetch_sub(&c->writing, 1);
+    return APR_SUCCESS;
+}
+
 void fp_fresh_note_method(const request_rec *r)
 {
     struct connection *c = may_write(r) ? connection_of(r) : NULL;
 
-    if (c != NULL)
-        atomic_store(&c->wrote, true);
+    if (c == NULL)
+        return;
+    atomic_fetch_add(&c->writing, 1);
+    apr_pool_cleanup_register(r->pool, c, end_writing, apr_pool_cleanup_null);
+}
+
+/* True if an answer of before the connection's last change may still be in use. */
+static bool has_written(const struct connection *c, struct fp_client *client)
+{
+    apr_uint64_t wrote_ms;
+
+    if (atomic_load(&c->writing) > 0)
+        return true;
+    wrote_ms = atomic_load(&c->wrote_ms);
+    return wrote_ms != 0 && fp_shared_may_predate(client, wrote_ms);
 }
 
 int fp_fresh_begin_handler(request_rec *r)
@@ -96,10 +121,10 @@ static bool is_part_of_page(const request_rec *r)
     return false;
 }
 
-bool fp_fresh_is_wanted(const request_rec *r)
+bool fp_fresh_is_wanted(const request_rec *r, struct fp_client *client)
 {
     const struct connection *c = connection_of(r);
 
-    return (c != NULL && atomic_load(&c->wrote)) || fp_request_was_handled(r) || was_rewritten(r)
+    return (c != NULL && has_written(c, client)) || fp_request_was_handled(r) || was_rewritten(r)
            || fp_request_may_follow_program(r) || is_part_of_page(r);
 }

@@ -9,6 +9,8 @@
 #include <httpd.h>
 #include <stdbool.h>
 
+struct fp_client;
+
 /* pre_connection: makes room for the connection's notes. */
 int fp_fresh_connect(conn_rec *c, void *csd);
 
@@ -25,8 +27,8 @@ void fp_fresh_end_handler(const request_rec *r);
  * True if this httpd itself may have written something, or chosen the file, before r. That is so
  * after another handler ran in r's family (an internal redirect, a later subrequest). It is so after
  * mod_rewrite chose the file, or tested files where its maps run programs. It is so, too, after a
- * method that may write on the same connection.
+ * method that may write on the same connection, until every answer of before has expired. client: the child's.
  */
-bool fp_fresh_is_wanted(const request_rec *r);
+bool fp_fresh_is_wanted(const request_rec *r, struct fp_client *client);
 
 #endif

@@ -294,7 +294,7 @@ int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
 
 static int look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
-    const struct wish wish = { path, len, .fresh = fp_fresh_is_wanted(r), .to_send = true };
+    const struct wish wish = { path, len, .fresh = fp_fresh_is_wanted(r, fp_child_client), .to_send = true };
     const struct fp_request *tested = wish.fresh ? NULL : fp_request_tested(r, path, len);
     const uint64_t began_ns = fp_now_ns();
     struct found found;
@@ -335,7 +335,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     struct fp_request *q;
     struct found found;
     const apr_size_t len = strlen(r->filename);
-    const struct wish wish = { r->filename, len, .fresh = fp_fresh_is_wanted(r), .to_send = true };
+    const struct wish wish = { r->filename, len, .fresh = fp_fresh_is_wanted(r, fp_child_client), .to_send = true };
 
     if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len) || find(r, &wish, &found) != FP_OK)
@@ -349,7 +349,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
 
 struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len)
 {
-    const struct wish wish = { path, len, .fresh = fp_fresh_is_wanted(r) };
+    const struct wish wish = { path, len, .fresh = fp_fresh_is_wanted(r, fp_child_client) };
     struct found found;
 
     if (!fp_path_is_normal(path, len) || find(r, &wish, &found) != FP_OK)

@@ -21,6 +21,18 @@ void fp_shared_init(bool use)
     in_use = use;
 }
 
+bool fp_shared_may_predate(struct fp_client *client, uint64_t then_ms)
+{
+    struct fp_lease_view *view;
+    uint64_t ms;
+
+    if (client == NULL || fp_client_view(client, &view) != FP_OK || view == NULL)
+        return true;
+    ms = fp_lease_view_unreported_ms(view);
+    fp_lease_view_release(&view);
+    return ms == 0 || fp_now_ms() - then_ms <= ms;
+}
+
 bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a)
 {
     const uint64_t now = fp_now_ms();

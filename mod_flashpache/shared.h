@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/errors.h"
 
@@ -21,6 +22,8 @@ void fp_shared_init(bool use);
 
 /* The tables, as fp_client_view(), and a reference for the caller. FP_ABSENT: they are not used. */
 fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r);
+/* True if an answer of before that time may still be in use, where changes are not reported. client may be NULL. */
+bool fp_shared_may_predate(struct fp_client *client, uint64_t then_ms);
 /* True if the steps of the answer are valid now. If they were copied before, the copies were valid ones. */
 bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a);
 

@@ -19,7 +19,7 @@
 #include "common/contents.h"
 #include "common/packet.h"
 
-#define MAGIC 0x46505334u /* "FPS4": another layout, another number */
+#define MAGIC 0x46505335u /* "FPS5": another layout, another number */
 
 #define READER_CACHE 1
 #define ALL_READERS  (READER_CACHE | FP_READER_ANSWERS | FP_READER_CONTENTS)
@@ -31,6 +31,7 @@ struct generations {
     uint32_t magic, n;
     _Atomic uint64_t current_until_ms;
     _Atomic uint64_t busy;    /* not 0: events were taken out of the queue and are not all in force */
+    _Atomic uint64_t unreported_ms;
     _Atomic uint64_t words[]; /* generation << 32 | expiry, in ticks */
 };
 
@@ -237,6 +238,11 @@ void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms)
     atomic_store_explicit(&t->area->current_until_ms, now_ms + FP_HEARTBEAT_MS, memory_order_release);
 }
 
+void fp_lease_table_set_unreported(struct fp_lease_table *t, uint64_t ms)
+{
+    atomic_store_explicit(&t->area->unreported_ms, ms, memory_order_relaxed);
+}
+
 /* ---- a client's side ---- */
 
 struct fp_lease_view {
@@ -308,6 +314,11 @@ const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v
 const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v)
 {
     return v->contents;
+}
+
+uint64_t fp_lease_view_unreported_ms(const struct fp_lease_view *v)
+{
+    return atomic_load_explicit(&v->area->unreported_ms, memory_order_relaxed);
 }
 
 uint64_t fp_lease_view_number(const struct fp_lease_view *v)

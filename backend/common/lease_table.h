@@ -97,6 +97,10 @@ void fp_lease_table_clear_busy(struct fp_lease_table *t);
 /* To be called when all changes before now_ms have been applied. */
 void fp_lease_table_heartbeat(struct fp_lease_table *t, uint64_t now_ms);
 
+/* How long after a change that nobody reports an answer of before it may be used at most, the duration of a
+ * walk included.  0, as at first: unknown. */
+void fp_lease_table_set_unreported(struct fp_lease_table *t, uint64_t ms);
+
 /* ---- a client's side ---- */
 
 struct fp_lease_view;
@@ -116,6 +120,8 @@ void fp_lease_view_attach(struct fp_lease_view *v, struct fp_answer_view *answer
 /* The answers whose slots it has, and their contents; they live as long as the view. */
 const struct fp_answer_view *fp_lease_view_answers(const struct fp_lease_view *v);
 const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view *v);
+/* As fp_lease_table_set_unreported(). */
+uint64_t fp_lease_view_unreported_ms(const struct fp_lease_view *v);
 /* Tells the view from all others that this process makes, those that have ended included. 0: v is NULL. */
 uint64_t fp_lease_view_number(const struct fp_lease_view *v);
 /* The client has another view now: the daemon has other tables, or there is another daemon.

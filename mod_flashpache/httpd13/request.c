@@ -26,21 +26,33 @@ struct fp_request *fp_request_of(const request_rec *r)
 
 /* ---- after this httpd's own changes ---- */
 
-/* True after a method on this connection that may have changed files. */
-static bool has_written(const request_rec *r)
+static bool may_write(const request_rec *r)
 {
-    static bool wrote;
-
-    if (r->main == NULL && r->prev == NULL && r->connection->keepalives == 0)
-        wrote = false;
     switch (r->method_number) {
     case M_GET:
     case M_OPTIONS:
     case M_TRACE:
-    case M_PROPFIND: break;
-    default: wrote = true;
+    case M_PROPFIND: return false;
+    default: return true;
     }
-    return wrote;
+}
+
+/* True in a request of this connection that may change files, and after it, while an answer of before may be in
+ * use. */
+static bool has_written(const request_rec *r)
+{
+    static bool writing;
+    static uint64_t wrote_ms; /* when the next request came after it; 0: there was none */
+
+    if (r->main == NULL && r->prev == NULL) {
+        if (writing)
+            wrote_ms = fp_now_ms();
+        if (r->connection->keepalives == 0)
+            wrote_ms = 0;
+        writing = false;
+    }
+    writing = writing || may_write(r);
+    return writing || (wrote_ms != 0 && fp_shared_may_predate(fp_child_client, wrote_ms));
 }
 
 /* True if this request follows another one's handler, which may have changed files, or is a part of its

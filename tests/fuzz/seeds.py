@@ -161,7 +161,7 @@ def daemons():
 def tables():
     def table(slots, magic=shared_reader.TABLE_MAGIC, seals=6, marks=None, busy=0):
         head = bytes([seals, 6]) + struct.pack(">HII", slots if marks is None else marks, 3, 1)
-        return head + struct.pack("=IIQQ", magic, slots, 2**63, busy) + struct.pack("=Q", 1 << 32 | 99) * slots
+        return head + struct.pack("=IIQQQ", magic, slots, 2**63, busy, 13000) + struct.pack("=Q", 1 << 32 | 99) * slots
     yield "table", table(9)
     yield "busy", table(9, busy=1)
     yield "other-layout", table(9, magic=shared_reader.TABLE_MAGIC - 1)

@@ -12,7 +12,7 @@ import time
 
 HELLO, MAGIC, VERSION = 1, 0x46504348, 4
 GREETING = (2, 9, 10, 11, 13, 14)       # WELCOME, REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS
-TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505334, 0x46504135, 0x46504331
+TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505335, 0x46504135, 0x46504331
 HEAD, RECORD, RECORD_MOST = 128, 32, 32768
 DIR, LEAF = 1, 2
 READABLE, LOCAL, WATCHED, CONTENT, NO_ACCESS_FILES = 1, 2, 4, 16, 32
@@ -183,7 +183,7 @@ class Reader:
         slot, generation = step["slot"], step["generation"]
         if slot == 0 or slot >= n or generation == 2**32 - 1:
             return False
-        word = struct.unpack_from("=Q", self.table, 24 + 8 * slot)[0]
+        word = struct.unpack_from("=Q", self.table, 32 + 8 * slot)[0]
         left = ((word & 0xffffffff) - time.monotonic_ns() // 10**6 // TICK_MS) & 0xffffffff
         return word >> 32 == generation and 0 < left <= 2**24
 

@@ -141,6 +141,23 @@ def test_other_connections_are_answered_as_before(server, root):
     assert {e.note for e in server.wait_entries(6)[-2:]} <= {"hit", "lease"}
 
 
+@pytest.mark.parametrize("mpm", ("prefork", "event"))
+def test_later_requests_of_a_connection_that_has_written(lab, root, mpm):
+    """As from a proxy that sends a form among many requests: once all answers of before have expired, requests use
+    what is known."""
+    server = lab.under_test(f"later-{mpm}", root, mpm=mpm,
+                            config=f"{NOTE_CONFIG}<Directory {root}>\nAllowOverride None\n</Directory>\n",
+                            daemon_settings={"watch": "ttl", "ttl_ms": 1000, "mount_timeout_ms": 500, "lookup_timeout_ms": 500})
+    tree.put(root / "plain.txt", "plain\n")
+    connection = Quick(server.port)
+    wait_for(lambda: note(connection.ask("/plain.txt")) == "lease", "a lease")
+    connection.send("/plain.txt", "POST")
+    connection.read()
+    assert note(connection.ask("/plain.txt")) == "miss"
+    wait_for(lambda: note(connection.ask("/plain.txt")) == "lease", "a lease again")
+    lab.end()
+
+
 @pytest.fixture(scope="module", params=("prefork", "event"))
 def watched_server(lab, root, request):
     rules = "RewriteEngine On\nRewriteRule ^/rewritten/(.*)$ %{DOCUMENT_ROOT}/cached/$1 [L]\n"

@@ -31,7 +31,7 @@ LATE_S = 0.6            # longer than the child's timeout
 QUESTION = 23           # bytes of one up to its path
 MARKS, EVENTS, ALIVE, ANSWERS, CONTENTS = 9, 10, 11, 13, 14
 FD, LOCAL, CONTENT = 1, 2, 16
-TABLE_MAGIC, SLOTS = 0x46505334, 16
+TABLE_MAGIC, SLOTS = 0x46505335, 16
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 ANSWERS_MAGIC, CONTENTS_MAGIC, RING = 0x46504135, 0x46504331, 65536
 
@@ -45,7 +45,7 @@ def memfd(content, seals=SEALS):
 
 def generations(slots=SLOTS, magic=TABLE_MAGIC, **options):
     """A lease table that is valid for ever."""
-    return memfd(struct.pack("=IIQQ", magic, slots, 2**63, 0) + bytes(8 * slots), **options)
+    return memfd(struct.pack("=IIQQQ", magic, slots, 2**63, 0, 0) + bytes(8 * slots), **options)
 
 
 def ring(magic, buckets=0, data=None, size=RING, tail=RING, **options):

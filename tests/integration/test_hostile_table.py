@@ -24,7 +24,7 @@ RANDOM_TABLES = 12
 def generations():
     """Each slot is valid for long; the heartbeat as well."""
     word = GENERATION << 32 | (time.monotonic_ns() // 10**6 // TICK_MS + 10**6) & 0xffffffff
-    return memfd(struct.pack("=IIQQ", TABLE_MAGIC, SLOTS, 2**63, 0) + struct.pack("=Q", word) * SLOTS)
+    return memfd(struct.pack("=IIQQQ", TABLE_MAGIC, SLOTS, 2**63, 0, 0) + struct.pack("=Q", word) * SLOTS)
 
 
 def step(path, end, slot=SLOT):

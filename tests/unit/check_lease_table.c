@@ -288,6 +288,14 @@ START_TEST(view_sees_generations)
 }
 END_TEST
 
+START_TEST(how_long_what_is_not_reported_may_go_unseen)
+{
+    ck_assert_uint_eq(fp_lease_view_unreported_ms(view), 0);
+    fp_lease_table_set_unreported(table, UINT64_C(86400000) * 2);
+    ck_assert_uint_eq(fp_lease_view_unreported_ms(view), UINT64_C(86400000) * 2);
+}
+END_TEST
+
 /* Another client of the process, as the status page's, has a view of its own. */
 START_TEST(only_its_client_supersedes_a_view)
 {
@@ -528,7 +536,7 @@ static uint64_t *words_of(const struct fp_lease_table *s)
     }
     fclose(maps);
     ck_assert_uint_ne(from, 0);
-    return (uint64_t *)(from + 24);
+    return (uint64_t *)(from + 32);
 }
 
 /* No owner invalidates a slot so often. */
@@ -705,6 +713,7 @@ int main(void)
     tcase_add_test(t, memory_is_promised_where_it_is_counted);
     t = unit_add_case(s, "views", setup, teardown, 0);
     tcase_add_test(t, view_sees_generations);
+    tcase_add_test(t, how_long_what_is_not_reported_may_go_unseen);
     tcase_add_test(t, only_its_client_supersedes_a_view);
     tcase_add_test(t, slots_out_of_range);
     tcase_add_test(t, up_to_date_for_a_while);
