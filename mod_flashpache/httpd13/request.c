@@ -15,6 +15,7 @@
 #include "httpd13/lookup13.h"
 #include "httpd13/path_info.h"
 #include "httpd13/settings.h"
+#include "shared.h"
 #include "trouble.h"
 
 #define SILENCE_SECONDS 10 /* between two warnings of a child about missing answers */
