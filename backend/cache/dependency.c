@@ -150,14 +150,14 @@ size_t fp_dependencies_count(const struct fp_dependencies *w)
 
 /* ---- recent changes ---- */
 
-static unsigned recent_hash(const struct fp_watch_key *key, const char *name, size_t len)
+static uint64_t recent_hash(const struct fp_watch_key *key, const char *name, size_t len)
 {
     char all[FP_MAX_WATCH_KEY + FP_MAX_NAME];
     size_t n = len < FP_MAX_NAME ? len : FP_MAX_NAME;
 
     memcpy(all, key->bytes, key->len);
     memcpy(all + key->len, name, n);
-    return fp_keyed_hash(all, key->len + n);
+    return fp_keyed_hash_whole(all, key->len + n);
 }
 
 static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name, size_t len)
@@ -236,7 +236,9 @@ static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object
         return;
     if (!object->gone) {
         remove_object(w, object);
-        note(w, &object->key, GONE, sizeof(GONE) - 1);
+        /* A mark of fanotify goes on. */
+        if (fp_watch_key_is_inotify(&object->key))
+            note(w, &object->key, GONE, sizeof(GONE) - 1);
         if (w->forget != NULL)
             w->forget(w->ctx, &object->key);
     }

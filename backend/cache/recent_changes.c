@@ -2,7 +2,7 @@
 #include "config.h"
 #include "cache/recent_changes.h"
 
-void fp_recent_changes_note(struct fp_recent_changes *r, unsigned hash, uint64_t now_ms)
+void fp_recent_changes_note(struct fp_recent_changes *r, uint64_t hash, uint64_t now_ms)
 {
     struct fp_recent_set *set = &r->sets[hash % FP_RECENT_SETS];
     unsigned place = 0;
@@ -21,7 +21,7 @@ void fp_recent_changes_note(struct fp_recent_changes *r, unsigned hash, uint64_t
     set->hashes[place] = hash;
 }
 
-bool fp_recent_changes_has(const struct fp_recent_changes *r, unsigned hash, uint64_t since_ms)
+bool fp_recent_changes_has(const struct fp_recent_changes *r, uint64_t hash, uint64_t since_ms)
 {
     const struct fp_recent_set *set = &r->sets[hash % FP_RECENT_SETS];
 

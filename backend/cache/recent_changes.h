@@ -20,13 +20,13 @@ struct fp_recent_changes {
     struct fp_recent_set {
         uint64_t forgotten_ms;       /* no change after that is missing here */
         uint64_t ms[FP_RECENT_WAYS]; /* 0: a free place */
-        unsigned hashes[FP_RECENT_WAYS];
+        uint64_t hashes[FP_RECENT_WAYS];
     } sets[FP_RECENT_SETS];
 };
 
 /* Times never go back. */
-void fp_recent_changes_note(struct fp_recent_changes *r, unsigned hash, uint64_t now_ms);
+void fp_recent_changes_note(struct fp_recent_changes *r, uint64_t hash, uint64_t now_ms);
 /* True if it may have changed then or later. */
-bool fp_recent_changes_has(const struct fp_recent_changes *r, unsigned hash, uint64_t since_ms);
+bool fp_recent_changes_has(const struct fp_recent_changes *r, uint64_t hash, uint64_t since_ms);
 
 #endif

@@ -15,12 +15,18 @@ int fp_keyed_hash_init(void)
     return 0;
 }
 
-unsigned fp_keyed_hash(const void *key, size_t len)
+uint64_t fp_keyed_hash_whole(const void *key, size_t len)
 {
     unsigned char h[crypto_shorthash_BYTES];
-    unsigned v;
+    uint64_t v;
 
+    _Static_assert(sizeof(h) == sizeof(v), "another hash");
     crypto_shorthash(h, key, len, secret);
     memcpy(&v, h, sizeof(v));
     return v;
+}
+
+unsigned fp_keyed_hash(const void *key, size_t len)
+{
+    return (unsigned)fp_keyed_hash_whole(key, len);
 }

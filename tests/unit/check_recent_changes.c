@@ -14,11 +14,11 @@ static void setup(void)
 }
 
 /* Spread as a keyed hash is. */
-static unsigned hash_of(unsigned number)
+static uint64_t hash_of(unsigned number)
 {
     uint64_t state = number;
 
-    return (unsigned)(unit_random(&state) >> 16);
+    return unit_random(&state);
 }
 
 START_TEST(when_it_changed)
@@ -42,6 +42,7 @@ START_TEST(others_did_not)
     ck_assert(!fp_recent_changes_has(&recent, 0, 1));
     ck_assert(!fp_recent_changes_has(&recent, (FP_RECENT_WAYS + 1) * FP_RECENT_SETS, 1));
     ck_assert(!fp_recent_changes_has(&recent, FP_RECENT_SETS + 1, 1));
+    ck_assert(!fp_recent_changes_has(&recent, FP_RECENT_SETS + (UINT64_C(1) << 32), 1));
 }
 END_TEST
 
@@ -91,7 +92,8 @@ START_TEST(never_misses_a_change)
 
     memset(last, 0, sizeof(last));
     for (unsigned round = 0; round < 200000; round++) {
-        const unsigned i = (unsigned)(unit_random(&seed) % N), many = (unsigned)(unit_random(&seed) >> 20);
+        const unsigned i = (unsigned)(unit_random(&seed) % N);
+        const uint64_t many = unit_random(&seed);
 
         now += unit_random(&seed) % 4 == 0;
         fp_recent_changes_note(&recent, hash_of(i), now);
