@@ -27,7 +27,8 @@ void fp_fresh_end_handler(const request_rec *r);
  * True if this httpd itself may have written something, or chosen the file, before r. That is so
  * after another handler ran in r's family (an internal redirect, a later subrequest). It is so after
  * mod_rewrite chose the file, or tested files where its maps run programs. It is so, too, after a
- * method that may write on the same connection, until every answer of before has expired. client: the child's.
+ * method that may write on the same connection, until every answer of before has expired.
+ * client: the child's.
  */
 bool fp_fresh_is_wanted(const request_rec *r, struct fp_client *client);
 

@@ -10,6 +10,8 @@
 #include "common/lease_table.h"
 #include "common/walk_result.h"
 
+#define WANTED_AGAIN_MS 600000u /* until another attempt to read a larger file's content */
+
 void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits)
 {
     c->sieves[FP_KIND_FILE].limit = limits->files;
@@ -351,10 +353,11 @@ uint32_t fp_cache_content_max_refreshed(struct fp_cache *c, const char *path, si
 {
     struct fp_entry *e = fp_entry_find(c, path, len);
 
-    if (e == NULL || e->fd == -1 || !e->validity.remote || e->wanted
+    if (e == NULL || e->fd == -1 || !e->validity.remote
+        || (e->wanted_ms != 0 && now_ms < e->wanted_ms + WANTED_AGAIN_MS)
         || !fp_cache_has_content_room(c, e->self.size) || !fp_meta_had_settled(&e->self, now_ms))
         return content_max(c, e, true);
-    e->wanted = true;
+    e->wanted_ms = now_ms;
     return c->content.remote_max;
 }
 
@@ -448,11 +451,10 @@ void fp_cache_shed_watches(struct fp_cache *c, size_t n)
 {
     const size_t watches = fp_dependencies_count(c->dependencies);
     const size_t enough = watches > n ? watches - n : 0;
+    size_t tries = FP_WATCH_TRIES * n;
 
-    for (size_t tries = FP_WATCH_TRIES * n; tries > 0 && fp_dependencies_count(c->dependencies) > enough; tries--) {
-        if (!fp_entry_evict_watched(c))
-            break;
-    }
+    while (tries-- > 0 && fp_dependencies_count(c->dependencies) > enough && fp_entry_evict_watched(c))
+        ;
     fp_cache_verify(c);
 }
 

@@ -164,8 +164,8 @@ bool fp_cache_is_transient(const struct fp_cache *c, const char *path, size_t le
 uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
 
 /* The same for a refresh of a known file, at now_ms.  Nobody waits while a larger
- * one is read, if its mount is remote.  That is wanted once of each descriptor:
- * opening and reading a file that is never read in time would go on for ever. */
+ * one is read, if its mount is remote.  That is wanted of each descriptor once in
+ * ten minutes: a file that is never read in time costs no more. */
 uint32_t fp_cache_content_max_refreshed(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms);
 
 /* False: a content of that size is larger than a question
@@ -218,8 +218,8 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
 
 /* Evicts up to n entries of any kind; returns their number. */
 size_t fp_cache_shed(struct fp_cache *c, size_t n);
-/* Evicts what is not in use until there are n watches less, or as many as can be: the system's limit on watches
- * is reached. */
+/* The system's limit on watches is reached: evicts what is not in use until there are n watches less, or as few
+ * as can be. */
 void fp_cache_shed_watches(struct fp_cache *c, size_t n);
 
 /*

@@ -134,7 +134,7 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
 {
     fp_entry_drop_fd(c, e);
     e->fd = fd;
-    e->wanted = false;
+    e->wanted_ms = 0;
     if (fd == -1 || !fp_entry_is_dir(e))
         return;
     e->is_open_dir = true;

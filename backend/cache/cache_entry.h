@@ -61,8 +61,8 @@ struct fp_entry {
     bool local;       /* of the file that fd is */
     bool tried;       /* a file without fd is one that cannot be read */
     bool reopen;      /* the kernel's pages may be older than the file: the next walk opens it anew */
-    bool wanted;      /* a refresh was to bring the content of the larger file that fd is */
     int fd;
+    uint64_t wanted_ms;   /* when a refresh was to bring the content of the larger file that fd is; 0: never */
     uint64_t content_at;  /* where the file's content is kept, not its descriptor; else 0 */
     size_t content_bytes; /* of that */
     fp_status status, target_status;

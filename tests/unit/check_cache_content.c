@@ -234,6 +234,12 @@ END_TEST
 START_TEST(larger_content_is_wanted_once_of_a_descriptor)
 {
     allow_remote(REMOTE_MAX);
+    walked_on_mount("/a/f", REMOTE_MAX, true);
+    /* The server may have been away then. */
+    for (uint64_t ms = fp_now_ms(), end = ms + 3 * 600000; ms < end; ms += 600000) {
+        ck_assert_uint_eq(fp_cache_content_max_refreshed(cache, "/a/f", 4, ms), REMOTE_MAX);
+        ck_assert_uint_eq(fp_cache_content_max_refreshed(cache, "/a/f", 4, ms + 599999), FILE_MAX);
+    }
     for (int turn = 0; turn < 2; turn++) {
         walked_on_mount("/a/f", REMOTE_MAX, true);
         ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
