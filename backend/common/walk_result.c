@@ -45,6 +45,11 @@ static bool has(const struct fp_walk_result *t, unsigned step, const struct fp_w
     return false;
 }
 
+bool fp_walk_result_has_room(const struct fp_walk_result *t, size_t len)
+{
+    return t->n_traversed < FP_MAX_TRAVERSED && len <= FP_MAX_NAME && len <= sizeof(t->names) - t->names_len;
+}
+
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len)
 {
@@ -52,7 +57,7 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
 
     if (has(t, step, watch, name, len))
         return true;
-    if (t->n_traversed == FP_MAX_TRAVERSED || len > FP_MAX_NAME || len > sizeof(t->names) - t->names_len) {
+    if (!fp_walk_result_has_room(t, len)) {
         t->step_watches[step].unreported = t->step_watches[step].unseen = true;
         return false;
     }

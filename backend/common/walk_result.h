@@ -80,6 +80,8 @@ struct fp_walk_result {
 
 void fp_walk_result_init(struct fp_walk_result *t);
 
+/* True if there is room for one more name of that length: a watch for which there is none would never end. */
+bool fp_walk_result_has_room(const struct fp_walk_result *t, size_t len);
 /* Adds it once.  Returns false when it does not fit: the step is unreported and unseen then. */
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len);

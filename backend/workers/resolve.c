@@ -76,7 +76,9 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     sync = fp_resolver_sync(w->r, node->mount);
     again = sync != AT_STATX_SYNC_AS_STAT;
     directory = S_ISDIR(m->mode);
-    if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
+    if (S_ISLNK(m->mode) && !fp_walk_result_has_room(w->result, 0))
+        watch->unreported = watch->unseen = true;
+    else if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
         again = fp_node_watch(w->r, node, directory, watch) || again;
     node->look_is_due = again && directories && is_read_at_end(w, m);
     /* The step's end has a watch of its own: the link's is one more thing that the step depends on. */

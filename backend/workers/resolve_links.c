@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "changes/mounts.h"
+#include "changes/mounts_view.h"
 #include "common/answer.h"
 #include "common/packet.h"
 #include "common/walk_result.h"
@@ -84,6 +85,14 @@ static bool needs_itself(const struct symlink_walk *w, const struct fp_watch_key
     return dir->bytes[0] == FP_BY_FANOTIFY || w->unreported;
 }
 
+static bool is_by_inotify(const struct symlink_walk *w)
+{
+    const struct fp_mounts_view *view = w->link->resolver->settings->view;
+    struct fp_mount_traits traits;
+
+    return view != NULL && fp_mounts_view_find(view, w->at.mount, &traits) == FP_BY_INOTIFY;
+}
+
 /* Notes that the outcome depends on that name here; "." and ".." are no names of the directory. */
 static void note_name(struct symlink_walk *w, const char *name)
 {
@@ -92,6 +101,13 @@ static void note_name(struct symlink_walk *w, const char *name)
     const struct fp_watch_key *dir = &w->at.watch;
     const bool is_name = strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 
+    if (!is_name && !w->unreported && is_by_inotify(w))
+        return;
+    /* A watch that is not in the result would never end. */
+    if (!fp_walk_result_has_room(result, is_name ? strlen(name) : 0)) {
+        watch->unreported = watch->unseen = true;
+        return;
+    }
     fp_node_watch(w->link->resolver, &w->at, true, watch);
     if (is_name) {
         fp_resolver_sync_names(w->link->resolver, w->at.fd, w->at.mount);

@@ -356,6 +356,35 @@ static void assert_all_keys_are_in_the_result(void)
     ck_assert_uint_gt(watches, 3);
 }
 
+/* Also of those that a link's text leaves again, and of a text with more names than are noted. */
+START_TEST(each_watch_is_in_the_result)
+{
+    char text[512] = "";
+
+    make_tree();
+    make_link("../a/b/c/../../b/../../t/./file", "t/back");
+    resolve("t/back");
+    ck_assert_int_eq((int)answer.status, FP_OK);
+    assert_all_keys_are_in_the_result();
+    for (int i = 0; i < FP_MAX_TRAVERSED + 8; i++) {
+        const size_t len = strlen(text);
+        char name[16];
+
+        snprintf(name, sizeof(name), "t/d%d", i);
+        make_dir(name);
+        snprintf(text + len, sizeof(text) - len, "d%d/../", i);
+    }
+    strcat(text, "file");
+    make_link(text, "t/long");
+    fp_watch_close(&watch);
+    ck_assert(fp_watch_open(&watch));
+    resolve("t/long");
+    ck_assert_int_eq((int)answer.status, FP_OK);
+    ck_assert(result.step_watches[result.n_steps - 1].unseen);
+    assert_all_keys_are_in_the_result();
+}
+END_TEST
+
 START_TEST(a_refused_walk_names_its_watches)
 {
     const char *roots[2] = { NULL, NULL };
@@ -386,6 +415,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, names_of_a_circle);
     tcase_add_test(t, names_where_nothing_is_watched);
     tcase_add_test(t, event_of_a_name_that_was_passed);
+    tcase_add_test(t, each_watch_is_in_the_result);
     tcase_add_test(t, a_refused_walk_names_its_watches);
     return s;
 }
