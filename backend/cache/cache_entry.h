@@ -229,7 +229,7 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
 /* ---- eviction: cache_evict.c ---- */
 
 #define FP_MAKE_ROOM    32  /* visits of purged entries, before one is evicted that is not */
-#define FP_WATCH_TRIES  4   /* entries that go for a watch: some have none, or share one */
+#define FP_WATCH_TRIES  16  /* entries that are looked at for a watch */
 #define FP_SIEVE_VISITS 128 /* of one eviction: children can set marks as fast as the hand clears them */
 
 /* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk,
@@ -239,8 +239,8 @@ bool fp_entry_close_file(struct fp_cache *c);
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);
 /* Evicts an entry for the memory that it takes; false: none could go. */
 bool fp_entry_evict_any(struct fp_cache *c);
-/* Evicts an entry of something that is there, and so may be watched; false: none could go. */
-bool fp_entry_evict_watched(struct fp_cache *c);
+/* Looks at one entry, and evicts it if inotify watches it and it is not in use; false: there is none. */
+bool fp_entry_look_for_watch(struct fp_cache *c);
 /* Evicts all that is over the limits. */
 void fp_entry_trim(struct fp_cache *c);
 

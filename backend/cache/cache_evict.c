@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "cache/dependency.h"
 #include "privsep/closer.h"
 
 /* The entry where the hand stops, which is to go; NULL: none can. */
@@ -97,12 +98,29 @@ bool fp_entry_evict_any(struct fp_cache *c)
     return fp_entry_evict_for(c, kind_to_evict(c));
 }
 
-bool fp_entry_evict_watched(struct fp_cache *c)
+/* Where the hand stops: evicts the entry if inotify watches it, else passes it by. */
+static bool look_for_watch(struct fp_cache *c, enum fp_kind kind)
+{
+    struct fp_entry *e = move_hand(c, kind);
+    const struct fp_watch_key *own = e != NULL ? fp_entry_own_key(e) : NULL;
+
+    if (e == NULL)
+        return false;
+    if (own == NULL || !fp_watch_key_is_inotify(own)) {
+        c->sieves[kind].hand = TAILQ_PREV(e, fp_entry_queue, link);
+        return true;
+    }
+    fp_entry_evict(c, e);
+    c->counts.evictions++;
+    return true;
+}
+
+bool fp_entry_look_for_watch(struct fp_cache *c)
 {
     const bool files = c->sieves[FP_KIND_FILE].count > c->sieves[FP_KIND_DIRECTORY].count;
 
-    return evict_from(c, files ? FP_KIND_FILE : FP_KIND_DIRECTORY)
-           || evict_from(c, files ? FP_KIND_DIRECTORY : FP_KIND_FILE);
+    return look_for_watch(c, files ? FP_KIND_FILE : FP_KIND_DIRECTORY)
+           || look_for_watch(c, files ? FP_KIND_DIRECTORY : FP_KIND_FILE);
 }
 
 static bool is_over_limits(const struct fp_cache *c)

@@ -49,6 +49,7 @@ struct fp_dependency {
 
 struct fp_dependencies {
     struct fp_index objects, names;
+    size_t watches; /* objects that inotify watches */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
     uint64_t (*now_ms)(void);
@@ -102,6 +103,7 @@ static struct watch_object *find_object(const struct fp_dependencies *w, const s
 static void remove_object(struct fp_dependencies *w, struct watch_object *object)
 {
     fp_index_remove(&w->objects, &object->indexed);
+    w->watches -= fp_watch_key_is_inotify(&object->key);
 }
 
 static struct name *find_name(const struct fp_dependencies *w, const struct watch_object *object,
@@ -141,6 +143,11 @@ const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
 bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     return find_object(w, key) != NULL;
+}
+
+size_t fp_dependencies_watches(const struct fp_dependencies *w)
+{
+    return w->watches;
 }
 
 size_t fp_dependencies_count(const struct fp_dependencies *w)
@@ -225,6 +232,7 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
         free(object);
         return NULL;
     }
+    w->watches += fp_watch_key_is_inotify(&object->key);
     return object;
 }
 

@@ -661,8 +661,18 @@ static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_re
     fp_coherence_validity(deps->coherence, result, a->n_steps, validity);
     fp_cache_insert(deps->cache, l->path, l->path_len, w->names_id, w->base.fd != -1 ? &w->base : NULL,
                     began_ms, &meta, a);
-    /* Paths that nobody asks for any more give their watches to those that somebody does. */
-    fp_cache_shed_watches(deps->cache, count_refused(result));
+}
+
+/* Keeps it if it is valid still.  Watches that no entry took end here, before another walk relies on them. */
+static bool keep_if_current(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
+                            uint64_t began_ms)
+{
+    const bool current = is_current(w, a);
+
+    if (current)
+        keep(w, a, result, began_ms);
+    fp_cache_release_watches(w->walks->deps.cache, result);
+    return current;
 }
 
 /*
@@ -675,11 +685,8 @@ static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct f
 {
     fp_status st;
 
-    if (is_current(w, a)) {
-        keep(w, a, result, began_ms);
-        if (end_from_cache(w))
-            return;
-    }
+    if (keep_if_current(w, a, result, began_ms) && end_from_cache(w))
+        return;
     st = submit_from_root(w);
     if (st != FP_OK)
         end(w, st, NULL);
@@ -690,12 +697,11 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
                           uint64_t began_ms)
 {
     bool is_dir = fp_step_is_dir(&a->steps[a->n_steps - 1]);
-    bool current = is_current(w, a);
+    bool current;
     int fd = a->fd != -1 && !is_dir ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
     const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
 
-    if (current)
-        keep(w, a, result, began_ms);
+    current = keep_if_current(w, a, result, began_ms);
     if (!current || !end_from_cache(w)) {
         fp_close_file(&a->fd, mount);
         a->fd = fd;
@@ -748,14 +754,18 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
         st = fp_publish_content(w->walks->deps.publisher, w->task.lookup.path, w->task.lookup.path_len, a);
     if (st == FP_BUSY)
         fp_cache_shed_files(w->walks->deps.cache, FP_SHED_FILES);
-    if (st != FP_OK)
+    if (st != FP_OK) {
+        if (result != NULL)
+            fp_cache_release_watches(cache, result);
         end(w, st, NULL);
-    else if (w->base.fd != -1)
+        return;
+    }
+    if (w->base.fd != -1)
         end_from_base(w, a, result, began_ms);
     else
         end_from_root(w, a, result, began_ms);
-    if (result != NULL)
-        fp_cache_release_watches(cache, result);
+    /* Paths that nobody asks for any more give their watches to those that somebody does. */
+    fp_cache_shed_watches(cache, count_refused(result));
 }
 
 /* ---- start and end ---- */
