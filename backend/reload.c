@@ -141,15 +141,17 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     /* Files that the former tables cannot hold must not be read for them. */
     if (resize_tables(d, &sizes))
         fp_cache_set_content(d->cache, &content);
-    fp_lease_table_set_unreported(d->tables.leases, fp_derive_unreported_ms(c));
     fp_worker_pool_set(d->workers, &workers);
     fp_dispatch_set(d->dispatch, &dispatch);
     fp_slow_set(d->observer.slow, c->slow_log_ms);
     fp_coherence_set(d->coherence, c->ttl_ms, c->stale_if_error_ms);
-    if (fp_mounts_set(d->mounts, &mounts) == -1)
-        fp_log(FP_LOG_ERROR, 8, "the settings of mounts stay as they were: %m");
+    fp_lease_table_set_unreported(d->tables.leases, 0);
     /* Entries have the validity that the former rules of mounts gave them. */
     fp_cache_invalidate(d->cache, "/");
+    if (fp_mounts_set(d->mounts, &mounts) != -1)
+        fp_lease_table_set_unreported(d->tables.leases, fp_derive_unreported_ms(c));
+    else
+        fp_log(FP_LOG_ERROR, 8, "the settings of mounts stay as they were: %m");
 }
 
 void fp_reload(struct flashpached *d)

@@ -23,14 +23,16 @@ void fp_shared_init(bool use)
 
 bool fp_shared_may_predate(struct fp_client *client, uint64_t then_ms)
 {
+    const uint64_t now = fp_now_ms();
     struct fp_lease_view *view;
     uint64_t ms;
 
     if (client == NULL || fp_client_view(client, &view) != FP_OK || view == NULL)
         return true;
-    ms = fp_lease_view_unreported_ms(view);
+    /* There may be another daemon by now, whose answers live for longer. */
+    ms = fp_lease_view_is_current(view, now) ? fp_lease_view_unreported_ms(view) : 0;
     fp_lease_view_release(&view);
-    return ms == 0 || fp_now_ms() - then_ms <= ms;
+    return ms == 0 || now - then_ms <= ms;
 }
 
 bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a)
