@@ -114,18 +114,21 @@ static apr_size_t bytes_for(const struct fp_access *access, bool conf, bool merg
 
 bool fp_parsed_may_keep(const struct fp_access *access)
 {
-    return fp_table_takes(table, bytes_for(access, true, true));
+    return fp_table_takes(table, bytes_for(access, true, false));
 }
 
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, const struct fp_parse *parse)
 {
+    const bool room = fp_table_takes(table, bytes_for(&s->access[name], true, true));
     struct fp_parsed *p = apr_pcalloc(parse->pool, sizeof(*p));
     char *key = apr_palloc(parse->pool, FP_ITEM_KEY_SIZE(s->end));
 
     fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
-    p->item.bytes = bytes_for(&s->access[name], parse->conf != NULL, parse->merged.walk != NULL);
     p->parse = *parse;
+    if (!room)
+        p->parse.merged.walk = NULL;
+    p->item.bytes = bytes_for(&s->access[name], parse->conf != NULL, p->parse.merged.walk != NULL);
     p->dir = apr_pstrdup(parse->pool, h->dir);
     p->override = h->override;
     p->name = name;
