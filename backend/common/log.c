@@ -87,6 +87,9 @@ int fp_log_open(const char *target, enum fp_log_level level)
         threshold = level;
         openlog("flashpached", LOG_PID, LOG_DAEMON);
         to_syslog = true;
+        if (file != STDERR_FILENO)
+            close(file);
+        file = STDERR_FILENO;
         return 0;
     }
     if (strcmp(target, "stderr") != 0) {
