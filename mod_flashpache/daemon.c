@@ -35,7 +35,7 @@ APLOG_USE_MODULE(flashpache);
 #define STEADY      apr_time_from_sec(30)    /* a daemon that lived this long starts again without a pause */
 #define FIRST_PAUSE 1u                       /* seconds; doubled at each early death */
 #define MOST_PAUSE  64u
-#define MOST_GROUPS 256
+#define FEW_GROUPS 256
 
 #define DIRECTORY   "flashpache"
 #define SOCKET_NAME "flashpached.sock"
@@ -231,13 +231,21 @@ static const char *version_of(apr_pool_t *p, const char *path)
  * daemon. */
 static const char *groups_of(apr_pool_t *p)
 {
-    gid_t groups[MOST_GROUPS];
-    int n = MOST_GROUPS;
-    const char *text = "";
+    gid_t few[FEW_GROUPS], *groups = few;
+    const char *name = ap_unixd_config.user_name, *text = "";
+    char *of_number;
+    int n = FEW_GROUPS;
 
-    if (ap_unixd_config.user_name == NULL
-        || getgrouplist(ap_unixd_config.user_name, group(), groups, &n) == -1)
+    /* "User #1000": children have the groups of that number's name. */
+    if (name != NULL && name[0] == '#' && apr_uid_name_get(&of_number, user(), p) == APR_SUCCESS)
+        name = of_number;
+    if (name == NULL)
         return text;
+    if (getgrouplist(name, group(), groups, &n) == -1) {
+        groups = apr_palloc(p, (apr_size_t)n * sizeof(*groups));
+        if (getgrouplist(name, group(), groups, &n) == -1)
+            return text;
+    }
     for (int i = 0; i < n; i++)
         text = apr_psprintf(p, "%s,%u", text, (unsigned)groups[i]);
     return text;
@@ -428,6 +436,20 @@ static bool has_socket(const struct daemon *d)
 
 /* The MPM calls it in the parent, also for other reasons than a death. status is an exit status or
  * a signal. */
+/* Somebody may have emptied the runtime directory. */
+static void make_directory_again(const struct daemon *d)
+{
+    const char *wrong;
+    apr_pool_t *p;
+
+    if (apr_pool_create(&p, d->pconf) != APR_SUCCESS)
+        return;
+    wrong = make_directory(p, group());
+    if (wrong != NULL)
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, d->server, "FP0112: flashpached cannot be started: %s", wrong);
+    apr_pool_destroy(p);
+}
+
 static void maintain(int reason, void *data, apr_wait_t status)
 {
     struct daemon *d = data;
@@ -448,6 +470,7 @@ static void maintain(int reason, void *data, apr_wait_t status)
                  "ended (status or signal %d) and is started again in %u s; requests are served "
                  "without it until then. Its own messages stand above",
                  (int)d->proc.pid, status, d->pause);
+    make_directory_again(d);
     start(d);
 }
 

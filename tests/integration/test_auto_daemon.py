@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -296,6 +297,16 @@ def test_killed_daemon_is_started_again_and_no_request_fails(make, root, bodyche
             more_requests(server)
             assert_clean(running.end())
         assert "FP0111" in server.error_text() and "signal 9)" in server.error_text()
+
+
+def test_daemon_comes_back_where_somebody_has_emptied_the_runtime_directory(make):
+    with make(mpm="event") as server:
+        first = daemon_of(server)
+        until_hit(server)
+        shutil.rmtree(socket_of(server).parent)
+        os.kill(first, signal.SIGKILL)
+        daemon_of(server, but=first)
+        until_hit(server)
 
 
 def test_way_out_of_a_daemon_that_hangs(make):
