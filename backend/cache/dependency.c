@@ -236,30 +236,32 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
     return object;
 }
 
-/* Drops the object if nothing depends on it.  A walk may be under way that relies on the watch which ends
- * here: the note of that end stays. */
+/* Nobody needs that watch.  A walk may be under way that relies on it: the note of its end stays.  A mark of
+ * fanotify goes on. */
+static void give_up(struct fp_dependencies *w, const struct fp_watch_key *key)
+{
+    if (fp_watch_key_is_inotify(key))
+        note(w, key, GONE, sizeof(GONE) - 1);
+    if (w->forget != NULL)
+        w->forget(w->ctx, key);
+}
+
+/* Drops the object if nothing depends on it. */
 static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object *object)
 {
     if (!LIST_EMPTY(&object->on_itself) || !LIST_EMPTY(&object->on_names))
         return;
     if (!object->gone) {
         remove_object(w, object);
-        /* A mark of fanotify goes on. */
-        if (fp_watch_key_is_inotify(&object->key))
-            note(w, &object->key, GONE, sizeof(GONE) - 1);
-        if (w->forget != NULL)
-            w->forget(w->ctx, &object->key);
+        give_up(w, &object->key);
     }
     free(object);
 }
 
 void fp_dependencies_release(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
-    if (!fp_watch_key_is_inotify(key) || find_object(w, key) != NULL)
-        return;
-    note(w, key, GONE, sizeof(GONE) - 1);
-    if (w->forget != NULL)
-        w->forget(w->ctx, key);
+    if (fp_watch_key_is_inotify(key) && find_object(w, key) == NULL)
+        give_up(w, key);
 }
 
 static struct name *get_name(struct fp_dependencies *w, struct watch_object *object, const char *name,
