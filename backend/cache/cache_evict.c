@@ -38,17 +38,22 @@ static void leave_newest(struct fp_cache *c, enum fp_kind kind)
         c->sieves[kind].hand = NULL;
 }
 
+/* Evicts the entry where the hand has stopped. */
+static void evict_at_hand(struct fp_cache *c, enum fp_kind kind, struct fp_entry *e)
+{
+    fp_entry_evict(c, e);
+    leave_newest(c, kind);
+    c->counts.evictions++;
+}
+
 /* Evicts an entry of that kind; false: none could go. */
 static bool evict_from(struct fp_cache *c, enum fp_kind kind)
 {
     struct fp_entry *e = move_hand(c, kind);
 
-    if (e == NULL)
-        return false;
-    fp_entry_evict(c, e);
-    leave_newest(c, kind);
-    c->counts.evictions++;
-    return true;
+    if (e != NULL)
+        evict_at_hand(c, kind, e);
+    return e != NULL;
 }
 
 bool fp_entry_close_file(struct fp_cache *c)
@@ -104,15 +109,11 @@ static bool look_for_watch(struct fp_cache *c, enum fp_kind kind)
     struct fp_entry *e = move_hand(c, kind);
     const struct fp_watch_key *own = e != NULL ? fp_entry_own_key(e) : NULL;
 
-    if (e == NULL)
-        return false;
-    if (own == NULL || !fp_watch_key_is_inotify(own)) {
+    if (own != NULL && fp_watch_key_is_inotify(own))
+        evict_at_hand(c, kind, e);
+    else if (e != NULL)
         c->sieves[kind].hand = TAILQ_PREV(e, fp_entry_queue, link);
-        return true;
-    }
-    fp_entry_evict(c, e);
-    c->counts.evictions++;
-    return true;
+    return e != NULL;
 }
 
 bool fp_entry_look_for_watch(struct fp_cache *c)
