@@ -84,12 +84,9 @@ int fp_log_open(const char *target, enum fp_log_level level)
     bool is_new = false;
 
     if (strcmp(target, "syslog") == 0) {
-        threshold = level;
+        fp_log_take_file(STDERR_FILENO, level);
         openlog("flashpached", LOG_PID, LOG_DAEMON);
         to_syslog = true;
-        if (file != STDERR_FILENO)
-            close(file);
-        file = STDERR_FILENO;
         return 0;
     }
     if (strcmp(target, "stderr") != 0) {
