@@ -453,9 +453,10 @@ void fp_cache_shed_watches(struct fp_cache *c, size_t n)
     const size_t enough = watches > n ? watches - n : 0;
     size_t tries = FP_WATCH_TRIES * n, reclaimed;
 
+    if (n == 0)
+        return;
     /* Purged entries are of no use to anybody. */
-    if (n > 0)
-        fp_entry_reclaim(c, n, &reclaimed);
+    fp_entry_reclaim(c, n, &reclaimed);
     while (tries-- > 0 && fp_dependencies_watches(c->dependencies) > enough && fp_entry_look_for_watch(c))
         ;
     fp_cache_verify(c);

@@ -45,6 +45,15 @@ static bool has(const struct fp_walk_result *t, unsigned step, const struct fp_w
     return false;
 }
 
+unsigned fp_walk_result_refused(const struct fp_walk_result *t)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < t->n_steps; i++)
+        n += t->step_watches[i].refused;
+    return n;
+}
+
 bool fp_walk_result_has_room(const struct fp_walk_result *t, size_t len)
 {
     return t->n_traversed < FP_MAX_TRAVERSED && len <= FP_MAX_NAME && len <= sizeof(t->names) - t->names_len;

@@ -86,6 +86,9 @@ bool fp_walk_result_has_room(const struct fp_walk_result *t, size_t len);
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len);
 
+/* In how many steps the system's limit on watches is reached. */
+unsigned fp_walk_result_refused(const struct fp_walk_result *t);
+
 /* Writes the result. */
 void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t);
 /* Reads it behind an answer of n_steps: FP_OK, the reader being at its end, or FP_PROTOCOL. */

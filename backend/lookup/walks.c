@@ -639,16 +639,6 @@ static bool is_current(const struct fp_walk *w, const struct fp_answer *a)
     return !w->outdated && (last->end > w->stale_len || fp_step_is_dir(last));
 }
 
-/* Steps for which the kernel refused a watch. */
-static size_t count_refused(const struct fp_walk_result *result)
-{
-    size_t n = 0;
-
-    for (unsigned i = 0; i < result->n_steps; i++)
-        n += result->step_watches[i].refused;
-    return n;
-}
-
 /* Inserts the result into the cache, with all that the walk brought; a->fd is -1 afterwards. */
 static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
                  uint64_t began_ms)
@@ -765,7 +755,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
     else
         end_from_root(w, a, result, began_ms);
     /* Paths that nobody asks for any more give their watches to those that somebody does. */
-    fp_cache_shed_watches(cache, count_refused(result));
+    fp_cache_shed_watches(cache, fp_walk_result_refused(result));
 }
 
 /* ---- start and end ---- */

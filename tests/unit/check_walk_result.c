@@ -236,6 +236,15 @@ START_TEST(more_links_than_the_kernel_follows_are_refused)
 }
 END_TEST
 
+START_TEST(steps_without_a_watch_are_counted)
+{
+    ck_assert_uint_eq(fp_walk_result_refused(&in), 0);
+    in.n_steps = 2;
+    in.step_watches[1].refused = in.step_watches[2].refused = true;
+    ck_assert_uint_eq(fp_walk_result_refused(&in), 1);
+}
+END_TEST
+
 START_TEST(usual_result_comes_through)
 {
     shape_usual();
@@ -460,6 +469,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, only_so_many_names);
     tcase_add_test(t, only_so_many_bytes);
     t = unit_add_case(s, "coding", setup, NULL, 30);
+    tcase_add_test(t, steps_without_a_watch_are_counted);
     tcase_add_test(t, usual_result_comes_through);
     tcase_add_test(t, empty_result_comes_through);
     tcase_add_test(t, more_links_than_the_kernel_follows_are_refused);
