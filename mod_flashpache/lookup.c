@@ -32,11 +32,12 @@ struct fp_client *fp_child_client;
 
 /*
  * True for a subrequest that may send a file that httpd has looked at itself: an included file, or
- * a variant. httpd only names the entries of a listing.
+ * a variant. httpd only names the entries of a listing. Of a link core looks at the target again.
  */
 static bool may_send_known(const request_rec *r)
 {
-    return r->finfo.filetype == APR_REG && r->main != NULL && r->main->finfo.filetype != APR_DIR;
+    return (r->finfo.filetype == APR_REG || r->finfo.filetype == APR_LNK) && r->main != NULL
+           && r->main->finfo.filetype != APR_DIR;
 }
 
 /* The reason why this request is served without asking, or FP_OUTCOMES. */
@@ -101,6 +102,11 @@ struct wish {
     bool fresh;   /* only an answer of which this machine's changes are all reported */
     bool to_send; /* the file is to be sent, so the child's own look opens it */
 };
+
+static bool wants_fresh(const request_rec *r)
+{
+    return fp_request_is_afresh(r) || fp_fresh_is_wanted(r, fp_child_client);
+}
 
 /* An answer, and its source. */
 struct found {
@@ -247,7 +253,7 @@ static bool agrees(const request_rec *r, const struct fp_lease *lease)
     const struct fp_meta *m = lease->last->end == lease->path_len ? fp_step_target(lease->last) : NULL;
     apr_finfo_t f;
 
-    if (r->finfo.filetype == APR_NOFILE)
+    if (r->finfo.filetype == APR_NOFILE || r->finfo.filetype == APR_LNK)
         return true;
     if (m == NULL)
         return false;
@@ -256,8 +262,11 @@ static bool agrees(const request_rec *r, const struct fp_lease *lease)
            && f.size == r->finfo.size && f.mtime == r->finfo.mtime && f.ctime == r->finfo.ctime;
 }
 
-/* As find(). FP_ABSENT: even a new answer is not about the file that httpd has found. */
-static fp_status find_agreeing(const request_rec *r, const struct wish *wish, struct found *found_r)
+/*
+ * As find(). FP_ABSENT: even a new answer is not about the file that httpd has found. Where links are
+ * restricted core would open by name whatever they lead to by then; there it takes the new answer instead.
+ */
+static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct found *found_r)
 {
     const struct wish anew = { wish->path, wish->len, .fresh = true, .to_send = wish->to_send };
     fp_status st = find(r, wish, found_r);
@@ -268,6 +277,11 @@ static fp_status find_agreeing(const request_rec *r, const struct wish *wish, st
     st = find(r, &anew, found_r);
     if (st != FP_OK || agrees(r, found_r->lease))
         return st;
+    /* Only a name in the directory of r->main was looked at. */
+    if (r->main != NULL && fp_request_restricts_links(r->main)) {
+        r->finfo.filetype = APR_NOFILE;
+        return FP_OK;
+    }
     fp_item_release(&found_r->lease->item);
     return FP_ABSENT;
 }
@@ -294,7 +308,7 @@ int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
 
 static int look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
-    const struct wish wish = { path, len, .fresh = fp_fresh_is_wanted(r, fp_child_client), .to_send = true };
+    const struct wish wish = { path, len, .fresh = wants_fresh(r), .to_send = true };
     const struct fp_request *tested = wish.fresh ? NULL : fp_request_tested(r, path, len);
     const uint64_t began_ns = fp_now_ns();
     struct found found;
@@ -335,7 +349,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     struct fp_request *q;
     struct found found;
     const apr_size_t len = strlen(r->filename);
-    const struct wish wish = { r->filename, len, .fresh = fp_fresh_is_wanted(r, fp_child_client), .to_send = true };
+    const struct wish wish = { r->filename, len, .fresh = wants_fresh(r), .to_send = true };
 
     if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len) || find(r, &wish, &found) != FP_OK)
@@ -349,7 +363,7 @@ struct fp_request *fp_lookup_file(const request_rec *r)
 
 struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len)
 {
-    const struct wish wish = { path, len, .fresh = fp_fresh_is_wanted(r, fp_child_client) };
+    const struct wish wish = { path, len, .fresh = wants_fresh(r) };
     struct found found;
 
     if (!fp_path_is_normal(path, len) || find(r, &wish, &found) != FP_OK)

@@ -158,8 +158,10 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request *q, bool plain, 
         return false;
     if (!plain)
         *status_r = fp_reply_by_core(r);
-    else if (q == NULL || !fp_view_is_same(r, q))
+    else if (q == NULL)
         *status_r = DECLINED;
+    else if (!fp_view_is_same(r, q))
+        *status_r = fp_request_restricts_links(r) ? fp_request_again(r) : DECLINED;
     else if (q->lease->file == NULL)
         *status_r = fp_reply_unreadable(r, log_denied);
     /* Core reuses one request's walk for another of the family. */

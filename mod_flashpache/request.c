@@ -5,12 +5,18 @@
 #include <apr_hash.h>
 #include <apr_strings.h>
 #include <http_core.h>
+#include <http_log.h>
 #include <http_request.h>
 
 #include "lease.h"
 #include "settings.h"
 
-#define AGAIN           "flashpache-again"    /* note: the request is now served without an answer */
+APLOG_USE_MODULE(flashpache);
+
+#define AGAIN           "flashpache-again" /* note: the request is served once more, and how: .. */
+#define BY_CORE         "core"             /* .. without an answer, or .. */
+#define AFRESH          "afresh"           /* .. by answers that no earlier request saw */
+#define AFRESH_MOST     3                  /* times; each may see links before and after yet another change */
 #define REWRITING_ENDED "rewrite_really_last" /* of mod_rewrite, in a request's pool: no more rules */
 #define TIMED           "flashpache-timed"    /* note: the response has Server-Timing already */
 
@@ -121,6 +127,9 @@ void fp_request_begin(request_rec *r)
 
     s->begun = true;
     apr_pool_cleanup_register(r->pool, s, release_held, apr_pool_cleanup_null);
+    /* look_up_part_again(): rules have led to this name already. */
+    if (r->main != NULL && apr_table_get(r->main->notes, AGAIN) != NULL)
+        apr_pool_userdata_setn("", REWRITING_ENDED, NULL, r->pool);
 }
 
 /* The request from which all subrequests and redirects of the family come. */
@@ -207,13 +216,36 @@ static const struct fp_request *all_of(const request_rec *r)
     return s != NULL ? s->all : NULL;
 }
 
+/* The request as part of which r is served once more; NULL: there is none. */
+static const request_rec *begun_again(const request_rec *r)
+{
+    do
+        r = r->prev != NULL ? r->prev : r->main;
+    while (r != NULL && apr_table_get(r->notes, AGAIN) == NULL);
+    return r;
+}
+
+/* True if r is a subrequest of top, or of one that is. NULL: of any. */
+static bool is_part_of(const request_rec *r, const request_rec *top)
+{
+    while (r != NULL && r != top)
+        r = r->main;
+    return r == top;
+}
+
 bool fp_request_any(const request_rec *r, fp_request_is *is, const void *ctx)
 {
-    for (; r != NULL; r = main_request(r)->prev) {
+    const request_rec *again = begun_again(r);
+    const request_rec *top = again != NULL && main_request(again) == main_request(r) ? again : NULL;
+
+    for (; r != NULL && r != again; r = main_request(r)->prev) {
         for (const struct fp_request *q = all_of(r); q != NULL; q = q->next) {
-            if (is(q, ctx))
+            if ((top == NULL || is_part_of(q->r, top)) && is(q, ctx))
                 return true;
         }
+        /* What was found before is another try's. */
+        if (top != NULL)
+            break;
     }
     return false;
 }
@@ -381,11 +413,32 @@ const struct fp_request *fp_request_tested(const request_rec *r, const char *pat
     return NULL;
 }
 
-/* ---- once more, without an answer ---- */
+/* ---- once more ---- */
 
-/* A subrequest for a file, which no URI leads to. The new
- * one has filters of its own in the place of the old one's. */
-static int look_up_file_again(request_rec *r)
+/* How often the requests that r is part of were begun once more in that way; NULL: in any. */
+static unsigned times_again(const request_rec *r, const char *how)
+{
+    unsigned n = 0;
+
+    while ((r = r->prev != NULL ? r->prev : r->main) != NULL) {
+        const char *again = apr_table_get(r->notes, AGAIN);
+
+        n += again != NULL && (how == NULL || strcmp(again, how) == 0);
+    }
+    return n;
+}
+
+bool fp_request_restricts_links(const request_rec *r)
+{
+    return (ap_allow_options((request_rec *)r) & OPT_SYM_LINKS) == 0;
+}
+
+/*
+ * A part of another request's response is looked up by its file name, which core would open now. Its status goes
+ * to whoever asked for the part: a redirect's error page would end the whole response. The new request has
+ * filters of its own in the place of the old one's.
+ */
+static int look_up_part_again(request_rec *r)
 {
     ap_filter_t *next = r->output_filters;
     request_rec *again;
@@ -394,21 +447,38 @@ static int look_up_file_again(request_rec *r)
     while (next != NULL && next->r == r)
         next = next->next;
     again = ap_sub_req_lookup_file(r->filename, r, next);
+    again->args = r->args;
+    if (again->path_info == NULL || again->path_info[0] == '\0')
+        again->path_info = r->path_info;
     status = again->status == HTTP_OK ? ap_run_sub_req(again) : again->status;
     ap_destroy_sub_req(again);
     return status;
 }
 
-int fp_request_again(request_rec *r)
+/* The answers of this try are none of the next one's. */
+static void leave_out_answers(const request_rec *r)
 {
-    apr_table_setn(r->notes, AGAIN, "1");
+    struct fp_request **p = &make_slot(main_request(r))->all;
+
+    while (*p != NULL) {
+        if (is_part_of((*p)->r, r))
+            *p = (*p)->next;
+        else
+            p = &(*p)->next;
+    }
+}
+
+static int serve_again(request_rec *r, const char *how)
+{
+    apr_table_setn(r->notes, AGAIN, how);
+    leave_out_answers(r);
     /* Core would reuse the results of its walk by the old answer. */
     *ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK) = NULL;
     if (fp_request_of(r) != NULL)
         fp_request_of(r)->walked = NULL;
     r->htaccess = NULL;
-    if (r->main != NULL && r->uri[0] == '\0')
-        return look_up_file_again(r);
+    if (r->main != NULL)
+        return look_up_part_again(r);
     /* Where the rules of a server ended rewriting, the URI is still the one of before: they apply again. */
     if (r->prev == NULL)
         apr_pool_userdata_setn(NULL, REWRITING_ENDED, NULL, r->pool);
@@ -417,16 +487,27 @@ int fp_request_again(request_rec *r)
     return OK;
 }
 
+int fp_request_again(request_rec *r)
+{
+    /* Core opens by name, so links may change between its look and its open. */
+    if (!fp_request_restricts_links(r))
+        return serve_again(r, BY_CORE);
+    if (times_again(r, NULL) < AFRESH_MOST)
+        return serve_again(r, AFRESH);
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                  "FP0130: Symbolic link not allowed: what leads to %s changes all the time", r->filename);
+    return HTTP_FORBIDDEN;
+}
+
 bool fp_request_is_again(const request_rec *r)
 {
-    const request_rec *p = r;
+    /* Subrequests and further redirects of such a request are served so, too. */
+    return times_again(r, BY_CORE) != 0;
+}
 
-    /* Subrequests and further redirects of such a request are served again, too. */
-    while ((p = p->prev != NULL ? p->prev : p->main) != NULL) {
-        if (apr_table_get(p->notes, AGAIN) != NULL)
-            return true;
-    }
-    return false;
+bool fp_request_is_afresh(const request_rec *r)
+{
+    return times_again(r, AFRESH) != 0;
 }
 
 /* ---- notes, environment and Server-Timing ---- */

@@ -110,10 +110,19 @@ void fp_request_add_timing(request_rec *r);
 
 /* ---- answers ---- */
 
-/* Serves the request once more from the beginning, without a question. Returns OK. */
+/*
+ * Serves the request once more: a main request from its beginning, a subrequest from its file name. It is served
+ * without an answer; or, where links are restricted, by fresh answers, and after a few times not at all. Returns
+ * what a handler returns.
+ */
 int fp_request_again(request_rec *r);
-/* True if r, or a request that it is part of, is being served once more. */
+/* True if r, or a request that it is part of, is being served once more without an answer. */
 bool fp_request_is_again(const request_rec *r);
+/* The same by fresh answers. */
+bool fp_request_is_afresh(const request_rec *r);
+
+/* True if httpd compares owners of links and targets in r's directory, or allows no links. */
+bool fp_request_restricts_links(const request_rec *r);
 
 /* The answer for the walk of this very request; NULL: there is none. */
 struct fp_request *fp_request_of(const request_rec *r);
@@ -137,7 +146,8 @@ fp_status fp_request_error_below(const struct fp_step *last);
 
 /*
  * True if is() holds for an answer of this request's family: of the main request, the subrequests,
- * and the requests redirected internally to it. Core reuses one request's walk for another of them.
+ * and the requests redirected internally to it. Core reuses one request's walk for another of them. Of a request
+ * that is served once more only the answers since then count.
  */
 typedef bool fp_request_is(const struct fp_request *q, const void *ctx);
 bool fp_request_any(const request_rec *r, fp_request_is *is, const void *ctx);

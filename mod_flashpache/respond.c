@@ -361,6 +361,41 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     return OK;
 }
 
+static int refuse_link(request_rec *r)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                  "FP0105: Symbolic link not allowed: a link "
+                  "on the way to %s and its target have different owners",
+                  r->filename);
+    return HTTP_FORBIDDEN;
+}
+
+/*
+ * Core did not know the file when it looked at the links on the way (MultiViews), so it did not show which ones
+ * are restricted. It shows that where it walks to the file's own name, whose answer must be about the same file.
+ * DECLINED: all links are allowed. Otherwise the handler's result.
+ */
+static int check_links(request_rec *r)
+{
+    void **walk = ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK), *known = *walk;
+    const struct fp_request *q;
+    request_rec *named;
+    int status;
+
+    *walk = NULL;
+    named = ap_sub_req_lookup_file(r->filename, r, NULL);
+    *walk = known;
+    q = fp_request_of(named);
+    if (named->status != HTTP_OK)
+        status = named->status;
+    else if (q == NULL || !fp_view_is_same(r, q) || !fp_lease_fill_in(q->lease))
+        status = fp_request_again(r);
+    else
+        status = fp_walk_links(named, q) == FP_LINKS_DENIED ? refuse_link(r) : DECLINED;
+    ap_destroy_sub_req(named);
+    return status;
+}
+
 int fp_respond(request_rec *r)
 {
     const struct fp_request *q;
@@ -380,13 +415,12 @@ int fp_respond(request_rec *r)
     if (!fp_reply_may_serve(r, q, plain, log_denied, &status))
         return status;
     switch (fp_walk_links(r, q)) {
-    case FP_LINKS_UNKNOWN: return fp_reply_by_core(r);
-    case FP_LINKS_DENIED:
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                      "FP0105: Symbolic link not allowed: a link "
-                      "on the way to %s and its target have different owners",
-                      r->filename);
-        return HTTP_FORBIDDEN;
+    case FP_LINKS_UNKNOWN:
+        status = check_links(r);
+        if (status != DECLINED)
+            return status;
+        break;
+    case FP_LINKS_DENIED: return refuse_link(r);
     case FP_LINKS_ALLOWED: break;
     }
     status = fp_reply_take_body(r);

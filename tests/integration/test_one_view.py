@@ -187,3 +187,16 @@ def test_nothing_torn(server, base, where, kind):
                     found.append(f"{label}: {wrong}")
     assert not found, f"{len(found)} of {len(statuses)}:\n" + "\n".join(found)
     assert len(statuses) == len(SIZES) * len(PHASES) * 2
+
+
+def test_below_a_link_that_led_nowhere(server):
+    """Core finds that the link leads to a directory by now, where the answer has nothing. No change in "passed" is reported, since
+    Apache may pass it but not read it."""
+    root = server.docroot / "nowhere"
+    tree.put(root / "there/page.txt", "there\n")
+    (root / "passed").mkdir(mode=0o711)
+    (root / "link").symlink_to("passed/to")
+    for _ in range(3):
+        assert ask(server, "/nowhere/link/page.txt")[0] == 403
+    (root / "passed/to").symlink_to("../there")
+    assert ask(server, "/nowhere/link/page.txt")[::2] == (200, b"there\n")
