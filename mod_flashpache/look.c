@@ -20,19 +20,18 @@
 #include "shared.h"
 
 static unsigned admission;
-static bool paths_may_differ;
 
-void fp_look_init(unsigned looks, bool elsewhere)
+void fp_look_init(unsigned looks)
 {
     admission = looks;
-    paths_may_differ = elsewhere;
 }
 
 /* ---- the last component ---- */
 
 /*
- * Opens the directory by its path, and only if it is the one in the step: where not all changes are reported
- * the path may lead elsewhere by now, to a directory with other access files. -1: not in memory, or another.
+ * Opens the directory by its path, and only if it is the one in the step. A switch of a link or a rename shows in the
+ * path before it is reported, and the path then leads to a directory with other access files or owners. -1: not in
+ * memory, or another.
  */
 static int open_directory(const char *path, const struct fp_step *step)
 {
@@ -88,8 +87,6 @@ static fp_status look_in_step(const char *path, size_t len, bool open, struct fp
 
     memcpy(name, path, len);
     name[len] = '\0';
-    if (a->by_path && !paths_may_differ)
-        return look_in(AT_FDCWD, name, dev, open, a, st_r);
     slash = strrchr(name, '/');
     *slash = '\0';
     dir = open_directory(slash > name ? name : "/", above);

@@ -19,8 +19,8 @@ struct fp_lease_view;
 struct fp_names;
 
 /* Call it once in a child. The look that makes it so many at a path leaves a hint; 1: fp_look() never
- * looks, so that the daemon is asked. elsewhere: the daemon may see other mounts than this child. */
-void fp_look_init(unsigned looks, bool elsewhere);
+ * looks, so that the daemon is asked. */
+void fp_look_init(unsigned looks);
 
 struct fp_look_wish {
     const char *path; /* in normal form, of len bytes */

@@ -150,7 +150,7 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
     if (fp_child_client != NULL && threads > 1)
         fp_client_map_tables(fp_child_client);
     fp_shared_init(settings->leases > 0);
-    fp_look_init(admission_of(settings), settings->external == FP_DAEMON_ELSEWHERE);
+    fp_look_init(admission_of(settings));
     fp_lease_init(p, settings->leases, bytes_of_child(CONTENTS_SHARE, CONTENTS_LEAST), threads <= 1);
     fp_parsed_init(p, settings->parsed, bytes_of_child(PARSED_SHARE, PARSED_LEAST));
     return true;

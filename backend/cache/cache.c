@@ -143,18 +143,11 @@ static struct fp_entry *find_end(const struct fp_cache *c, const char *path, siz
     return e != NULL && (e->len == len || !fp_entry_is_dir(e)) ? e : NULL;
 }
 
-/* True if no change of the step is unseen, nor one of
- * what is mounted there, and no server has a say in it. */
-static bool is_of_this_machine(const struct fp_entry *e)
-{
-    return e->watched && e->validity.local && e->validity.mounts_seen && !e->validity.partial;
-}
-
 /* The answer that ends in that entry, n steps below "/". */
 static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, unsigned names,
                         struct fp_answer *a)
 {
-    a->leasable = a->above_watched = a->by_path = true;
+    a->leasable = a->above_watched = true;
     a->n_steps = n;
     for (struct fp_entry *e = end; e != NULL; e = e->parent) {
         struct fp_step *s = &a->steps[--n];
@@ -170,10 +163,8 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
         s->slot = e == end && fp_entry_is_dir(e) ? fp_entry_end_slot(c, e) : e->slot;
         s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->lease_table, s->slot) : 0;
         a->leasable = a->leasable && s->slot != FP_NO_SLOT;
-        if (e != end) {
+        if (e != end)
             a->above_watched = a->above_watched && e->watched;
-            a->by_path = a->by_path && is_of_this_machine(e);
-        }
         /* "/" is a directory and knows all the names, or the entry was not found. */
         if (names != 0 && e->parent == NULL)
             a->n_names = e->n_access;
@@ -181,7 +172,6 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
     a->watched = a->above_watched && end->watched && a->leasable;
     /* A client that looks itself has no stale answer while the file system hangs. */
     a->may_look = end->parent != NULL && end->parent->validity.local && end->parent->validity.stale_ms == 0;
-    a->by_path = a->by_path && a->may_look;
 }
 
 /* True if the entry's descriptor or content is kept. */

@@ -278,7 +278,6 @@ static struct fp_validity validity_on(const struct fp_coherence *f, const struct
         .local = m->local,
         .remote = m->remote,
         .folds = m->folds,
-        .mounts_seen = fp_watch_reports_mounts(f->deps.watch),
         /* A worker may have seen the table before its last change. */
         .watchable = m->by != FP_BY_TTL && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by)
     };

@@ -54,7 +54,6 @@ struct fp_validity {
     bool local;           /* no server answers for it, nor a process */
     bool remote;          /* a server or a process may have to answer each read; on overlay neither is true */
     bool folds;           /* an event in a directory may be of any name in it */
-    bool mounts_seen;     /* a client sees that something was mounted, or unmounted, as it sees changes */
     bool partial;         /* others make changes that are not reported: at most ttl_ms */
     bool left_out;        /* a watch is left out for now (noise.h): without one not valid at all */
     bool refused;         /* no more watches, or none, for it or above it (unseen, too): the same */

@@ -125,11 +125,6 @@ bool fp_watch_is_pending(const struct fp_watch *w)
            || (w->remounts != -1 && fp_watch_queued(w->remounts) > 0);
 }
 
-bool fp_watch_reports_mounts(const struct fp_watch *w)
-{
-    return w->remounts != -1;
-}
-
 void fp_watch_drain_remounts(const struct fp_watch *w)
 {
     static char buf[4096];

@@ -75,8 +75,6 @@ void fp_watch_empty_pipe(const struct fp_watch *w);
 /* True if an event waits to be read, or a watch to be ended. */
 bool fp_watch_is_pending(const struct fp_watch *w);
 
-/* True if mounting and unmounting make something ready in a client's set, too. */
-bool fp_watch_reports_mounts(const struct fp_watch *w);
 /* To be called before the table of mounts is read: the table shows these events' changes already. */
 void fp_watch_drain_remounts(const struct fp_watch *w);
 /* Passes on every event that was queued before the call, and not for ever those that follow.  The length of

@@ -29,7 +29,7 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->n_steps = a->n_names = 0;
     a->fd = -1;
     a->leasable = a->local = a->content = a->readable = a->unchanged = false;
-    a->watched = a->above_watched = a->may_look = a->by_path = false;
+    a->watched = a->above_watched = a->may_look = false;
     a->content_at = 0;
     a->outline = NULL;
 }

@@ -91,8 +91,7 @@ struct fp_answer {
     bool watched;       /* and this machine's changes of each step are reported, as long
                                  as they allow: also after a change of the client's own */
     bool above_watched; /* from the cache or the table only: the same of each step but the last */
-    bool may_look;      /* the same two only: a client may look itself at what lies in that directory, */
-    bool by_path;       /* and by its path: while the slots allow it leads there, and nothing on it hangs */
+    bool may_look;      /* the same two only: a client may look itself at what lies in that directory */
     int fd;
     bool local, content, readable;
     uint64_t content_at;

@@ -33,8 +33,8 @@
 
 enum kind { DIR = 1, LEAF = 2 };
 
-/* Flags of a LEAF; a DIR has MAY_LOOK, WATCHED and BY_PATH. */
-enum { READABLE = 1, LOCAL = 2, MAY_LOOK = 2, WATCHED = 4, BY_PATH = 8, CONTENT = 16, NO_ACCESS_FILES = 32 };
+/* Flags of a LEAF; a DIR has MAY_LOOK and WATCHED. */
+enum { READABLE = 1, LOCAL = 2, MAY_LOOK = 2, WATCHED = 4, CONTENT = 16, NO_ACCESS_FILES = 32 };
 
 /* Stands in front of a record's key and body, whose lengths it has; zeros fill the record's last unit. */
 struct record {
@@ -318,8 +318,7 @@ static void put_dir(struct fp_answer_table *t, const char *path, const struct fp
 
     set_key(&t->key, DIR, path, a->steps[n - 1].end, t->area->key);
     begin_body(t, &w);
-    fp_put_u8(&w, (uint8_t)((a->may_look ? MAY_LOOK : 0) | (a->above_watched ? WATCHED : 0)
-                            | (a->by_path ? BY_PATH : 0)));
+    fp_put_u8(&w, (uint8_t)((a->may_look ? MAY_LOOK : 0) | (a->above_watched ? WATCHED : 0)));
     fp_put_u8(&w, (uint8_t)a->n_names);
     fp_put_u8(&w, (uint8_t)n);
     for (unsigned i = 0; i < n; i++)
@@ -609,8 +608,7 @@ static bool get_dir_flags(struct fp_reader *r, struct fp_answer *a)
 
     a->may_look = (flags & MAY_LOOK) != 0;
     a->above_watched = (flags & WATCHED) != 0;
-    a->by_path = (flags & BY_PATH) != 0;
-    return (flags & ~(MAY_LOOK | WATCHED | BY_PATH)) == 0;
+    return (flags & ~(MAY_LOOK | WATCHED)) == 0;
 }
 
 /* Puts the steps to a directory into *a, which has none. */

@@ -107,7 +107,7 @@ bool fp_answer_view_renew(const struct fp_answer_view *v, const char *path, stru
 
 /*
  * The steps to a directory in normal form, whose path has len bytes, with the access files of these
- * names. a->may_look, a->by_path and a->above_watched are about them.  The rest is as above: they may be
+ * names. a->may_look and a->above_watched are about them.  The rest is as above: they may be
  * used once the lease table says so, looked at afterwards.  False: there are none.
  */
 bool fp_answer_view_find_dir(const struct fp_answer_view *v, const struct fp_names *names, const char *path,

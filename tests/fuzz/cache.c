@@ -100,7 +100,6 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
                                             .stale_ms = 50,
                                             .local = byte % 3 == 0,
                                             .folds = byte % 7 == 0,
-                                            .mounts_seen = byte % 9 != 0,
                                             .partial = byte % 5 == 0,
                                             .left_out = byte % 11 == 0 };
         if (byte % 2 == 0)

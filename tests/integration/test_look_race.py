@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A child's own look finds files of the directory whose access files it knows, and of no other, while a tenant switches the link
+that leads there. His many inotify instances keep each switch from being reported for a while."""
+
+import ctypes
+import os
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tree
+from fetch import Client
+from forms import chosen
+
+pytestmark = pytest.mark.needs_flashpache
+
+FILES = 4000            # of which each is asked for less often than makes a hint
+INSTANCES = 100         # of inotify: a user may have 128
+SECONDS = chosen(4, 20)
+THREADS = 12
+PAUSE_S = 0.004         # between two switches, so that the directory is not noisy
+PUBLIC, SECRET = b"public\n", b"secret\n"
+IN_MOVED_TO, IN_NONBLOCK = 0x80, 0o4000
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    root = base / "looks"
+    for name, text in (("pub", PUBLIC), ("closed", SECRET)):
+        for number in range(FILES):
+            tree.put(root / f"t/{name}/f{number}", text)
+    tree.put(root / "t/closed/.htaccess", "Require all denied\n")
+    os.symlink("pub", root / "t/d")
+    return root
+
+
+class Listeners:
+    """Instances that the kernel tells of each switch before the daemon's."""
+
+    def __init__(self, directory):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fds = [libc.inotify_init1(IN_NONBLOCK) for _ in range(INSTANCES)]
+        self.made = sum(fd != -1 and libc.inotify_add_watch(fd, os.fsencode(directory), IN_MOVED_TO) != -1 for fd in self.fds)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for fd in self.fds:
+            if fd != -1:
+                os.close(fd)
+
+
+def switch(root, over):
+    while not over.is_set():
+        for target in ("closed", "pub"):
+            os.symlink(target, root / "t/new")
+            os.rename(root / "t/new", root / "t/d")
+            time.sleep(PAUSE_S)
+
+
+def ask(port, first, end):
+    found = Counter()
+    number = first
+    with Client(port) as client:
+        while time.monotonic() < end:
+            status, body = client.get(f"/t/d/f{number % FILES}")
+            found[status, body if status == 200 else None] += 1
+            number += THREADS
+    return found
+
+
+def test_no_file_of_the_closed_directory(lab, root):
+    """The daemon is root's, so mounts are reported to it as well."""
+    config = f"<Directory {root}>\nOptions FollowSymLinks\nAllowOverride All\n</Directory>\n"
+    with Listeners(root / "t"):
+        server = lab.under_test("looks", root, mpm="event", config=config, admission=1000)
+        over = threading.Event()
+        switching = threading.Thread(target=switch, args=(root, over))
+        switching.start()
+        end = time.monotonic() + SECONDS
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = sum(pool.map(lambda number: ask(server.port, number, end), range(THREADS)), Counter())
+        over.set()
+        switching.join()
+    print("\n", found, Counter((e.note, e.reason) for e in server.entries()))
+    assert found[200, PUBLIC] and found[403, None], "the link always led to the same directory"
+    assert set(found) <= {(200, PUBLIC), (403, None), (404, None)}, found
+    lab.end()
