@@ -170,9 +170,7 @@ static bool is_concerned(const struct fp_cache *c, const struct fp_entry *e, con
     return e->linked || fp_path_is_below(e->path, e->len, at) || is_access_of(c, e, at, len);
 }
 
-/* mount: the entries on it as well, and they are closed; 0: there is none.  A file system that was unmounted
- * by umount -l goes once nothing of it is open, and nobody may ask for these entries again. */
-static size_t invalidate(struct fp_cache *c, const char *at, uint32_t mount)
+size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
 {
     struct fp_entry *e;
     size_t n = 0;
@@ -180,11 +178,7 @@ static size_t invalidate(struct fp_cache *c, const char *at, uint32_t mount)
     fp_dependencies_lost(c->dependencies);
     FP_ENTRIES_FOREACH(e, c)
     {
-        const bool on_mount = mount != 0 && e->validity.mount == mount;
-
-        if (on_mount && e->fd != -1)
-            close_entry(c, e);
-        if (e->expires_ms == 0 || !(on_mount || (at != NULL ? is_concerned(c, e, at) : e->watched)))
+        if (e->expires_ms == 0 || !(at != NULL ? is_concerned(c, e, at) : e->watched))
             continue;
         fp_entry_invalidate(c, e);
         n++;
@@ -193,24 +187,72 @@ static size_t invalidate(struct fp_cache *c, const char *at, uint32_t mount)
     return n;
 }
 
-size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
-{
-    return invalidate(c, at, 0);
-}
-
 static size_t on_lost(void *ctx)
 {
     report(ctx, "/", 1, true);
     return fp_cache_invalidate(ctx, NULL);
 }
 
-/* Below a directory that was renamed meanwhile the mount lies elsewhere: its entries name it. */
-static size_t on_remounted(void *ctx, const char *point, uint32_t mount)
+/* ---- mounts ---- */
+
+/* A walk under way looked below that point.  An access file that is mounted concerns its directory.  Returns
+ * false if no entry is concerned, as with most of what strangers mount. */
+static bool note_remounted(struct fp_cache *c, const struct fp_remount *m)
+{
+    const size_t len = strlen(m->point), parent_len = len > 1 ? fp_path_parent_len(m->point, len) : 0;
+    const struct fp_entry *above = parent_len > 0 ? fp_entry_find(c, m->point, parent_len) : NULL;
+    char dir[FP_MAX_PATH + 1];
+
+    fp_dependencies_remounted(c->dependencies, m->point);
+    if (above != NULL && is_access_of(c, above, m->point, len)) {
+        memcpy(dir, m->point, parent_len);
+        dir[parent_len] = '\0';
+        fp_dependencies_remounted(c->dependencies, dir);
+        return true;
+    }
+    return c->n_linked > 0 || (m->mount != 0 && c->n_on_mount[m->mount % FP_MOUNT_BUCKETS] > 0)
+           || fp_entry_find(c, m->point, len) != NULL;
+}
+
+/* Below a directory that was renamed meanwhile the mount lies elsewhere: its entries name it. A file system that
+ * was unmounted by umount -l goes once nothing of it is open, and nobody may ask for these entries again. */
+static bool is_remounted(struct fp_cache *c, struct fp_entry *e, const struct fp_remount *list, size_t n)
+{
+    bool concerned = false;
+
+    for (size_t i = 0; i < n; i++) {
+        const bool on_mount = list[i].mount != 0 && e->validity.mount == list[i].mount;
+
+        if (on_mount && e->fd != -1)
+            close_entry(c, e);
+        concerned = concerned || on_mount || is_concerned(c, e, list[i].point);
+    }
+    return concerned && e->expires_ms != 0;
+}
+
+static size_t on_remounted(void *ctx, const struct fp_remount *list, size_t n)
 {
     struct fp_cache *c = ctx;
+    struct fp_entry *e;
+    size_t invalid = 0;
+    bool any = n == 0;
 
-    fp_dependencies_remounted(c->dependencies);
-    return invalidate(c, point, mount);
+    if (n == 0)
+        fp_dependencies_remounted(c->dependencies, NULL);
+    for (size_t i = 0; i < n; i++)
+        any = note_remounted(c, &list[i]) || any;
+    if (!any)
+        return 0;
+    FP_ENTRIES_FOREACH(e, c)
+    {
+        /* A mount like the one before may have taken its place. What is watched has heard of that. */
+        if (n > 0 ? !is_remounted(c, e, list, n) : e->watched || e->expires_ms == 0)
+            continue;
+        fp_entry_invalidate(c, e);
+        invalid++;
+    }
+    fp_cache_verify(c);
+    return invalid;
 }
 
 static bool is_needed(void *ctx, const struct fp_watch_key *key)

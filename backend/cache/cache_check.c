@@ -15,7 +15,7 @@
 struct tally {
     size_t entries, kinds[FP_KINDS], queued[FP_KINDS];
     size_t open_dirs, contents, content_bytes, bytes, timers, dependencies;
-    size_t children, purging;
+    size_t children, purging, linked, on_mount[FP_MOUNT_BUCKETS];
     uint32_t *slots; /* all slots that entries have */
     size_t n_slots;
 };
@@ -91,6 +91,8 @@ static void tally_entry(struct tally *t, const struct fp_entry *e)
     t->timers += e->refresh.tick != 0;
     t->dependencies += fp_dependency_list_live(e->dependencies);
     t->purging += e->is_purging;
+    t->linked += e->linked;
+    t->on_mount[e->validity.mount % FP_MOUNT_BUCKETS]++;
     if (e->slot != FP_NO_SLOT)
         t->slots[t->n_slots++] = e->slot;
     if (e->end_slot != FP_NO_SLOT)
@@ -192,6 +194,8 @@ static const char *check_sums(const struct fp_cache *c, const struct tally *t)
         return "the entries take other memory than the cache says";
     if (t->contents != c->n_contents || t->content_bytes != c->content_bytes)
         return "the contents are not what the cache says";
+    if (t->linked != c->n_linked || memcmp(t->on_mount, c->n_on_mount, sizeof(t->on_mount)) != 0)
+        return "the entries lie elsewhere than the cache says";
     return c->newest == NULL ? NULL : "an entry is being inserted";
 }
 

@@ -338,6 +338,12 @@ void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e)
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
+void fp_entry_count_place(struct fp_cache *c, const struct fp_entry *e, int more)
+{
+    c->n_linked += (size_t)(e->linked ? more : 0);
+    c->n_on_mount[e->validity.mount % FP_MOUNT_BUCKETS] += (size_t)more;
+}
+
 struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t len, struct fp_entry *parent)
 {
     struct fp_entry *e = fp_memory_take_zeroed(1, sizeof(*e) + len + 1);
@@ -357,6 +363,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     e->slot = take_slot(c, e);
     c->bytes += fp_entry_bytes(e);
     c->sieves[e->kind].count++;
+    fp_entry_count_place(c, e, 1);
     fp_entry_enqueue(c, e);
     e->purge = c->n_purges;
     if (parent == NULL)

@@ -100,7 +100,7 @@ struct fp_sieve {
  *   while it has no children, and counts for its kind either way.  A hand is in its queue.
  * - Just the directories with a descriptor stand in open_dirs, at most max_open_dirs.  An entry
  *   with a content has no descriptor.
- * - bytes, n_contents and content_bytes are the sums over the entries.
+ * - bytes, n_contents, content_bytes, n_linked and n_on_mount are the sums over the entries.
  * - A slot of the lease table belongs to one entry.
  * - expires_ms is 0, or seen_ms and ttl_ms together.
  * - The wheel holds just the timers that are set, and each in its bucket (timer_wheel.h).
@@ -109,11 +109,14 @@ struct fp_sieve {
  *   uses it then, and fp_entry_reclaim() comes by.  All below a purged entry is purged, and above it is
  *   one that is_purging.  An entry knows how many below it are not purged.
  */
+#define FP_MOUNT_BUCKETS 256u
+
 struct fp_cache {
     struct fp_index entries;
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue open_dirs; /* the most recently used is the first */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
+    size_t n_linked, n_on_mount[FP_MOUNT_BUCKETS]; /* entries that are linked; on mounts, by a part of their ids */
     size_t spare; /* descriptors that may wait to be closed before files make room for them */
     struct fp_cache_content content;  /* the limits, */
     size_t n_contents, content_bytes; /* and what there is */
@@ -175,6 +178,8 @@ void fp_entry_enqueue(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_dequeue(struct fp_cache *c, struct fp_entry *e);
 /* Adds more to the counts of the entries above this one. */
 void fp_entry_count(struct fp_entry *e, long more);
+/* Counts the entry, 1 or -1, where it lies: n_linked, n_on_mount. */
+void fp_entry_count_place(struct fp_cache *c, const struct fp_entry *e, int more);
 void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind);
 /* Takes the descriptor; a directory is then among the open ones. */
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);

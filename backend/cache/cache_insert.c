@@ -313,7 +313,10 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     size_t len;
     const char *name = name_of(e, &len);
 
-    if (fp_dependencies_was_remounted(c->dependencies, seen->now_ms))
+    /* It was seen on a mount that is newer than the walk, or gone; or by a link, which may lead to any. What is
+     * watched has its own reports of an unmount. */
+    if (e->validity.mounted_ms >= seen->now_ms
+        || fp_dependencies_was_remounted(c->dependencies, e->linked || !e->watched ? NULL : e->path, e->len, seen->now_ms))
         return true;
     if (!e->watched && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
         return false;
@@ -470,6 +473,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     c->counts.differing +=
         e->generation != 0 && !is.was_invalid && !(fp_entry_is_file(e) ? is.unchanged : is.same_thing);
     end_leases(c, e, s, &is);
+    fp_entry_count_place(c, e, -1);
     e->seen_ms = seen->now_ms;
     if (!is.same_rights)
         e->generation = ++c->last_generation;
@@ -490,6 +494,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     set_expiry(c, e, step, seen);
     set_descriptor(c, e, s, seen, &is);
     fp_entry_set_kind(c, e, fp_entry_kind(e));
+    fp_entry_count_place(c, e, 1);
     c->bytes += fp_entry_bytes(e) - before;
 }
 

@@ -61,6 +61,7 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
 {
     fp_entry_dequeue(c, e);
     c->sieves[e->kind].count--;
+    fp_entry_count_place(c, e, -1);
     fp_index_remove(&c->entries, &e->indexed);
     leave_purge(c, e);
     if (e->parent != NULL) {

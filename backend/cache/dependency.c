@@ -201,14 +201,25 @@ void fp_dependencies_lost(struct fp_dependencies *w)
     w->lost_ms = w->now_ms();
 }
 
-void fp_dependencies_remounted(struct fp_dependencies *w)
+void fp_dependencies_remounted(struct fp_dependencies *w, const char *point)
 {
     w->remounted_ms = w->now_ms();
+    if (point != NULL)
+        fp_recent_changes_note(&w->recent, fp_keyed_hash_whole(point, strlen(point)), w->remounted_ms);
 }
 
-bool fp_dependencies_was_remounted(const struct fp_dependencies *w, uint64_t since_ms)
+bool fp_dependencies_was_remounted(const struct fp_dependencies *w, const char *path, size_t len,
+                                   uint64_t since_ms)
 {
-    return w->remounted_ms >= since_ms;
+    if (w->remounted_ms < since_ms)
+        return false;
+    if (path == NULL)
+        return true;
+    for (; len > 1; len = fp_path_parent_len(path, len)) {
+        if (fp_recent_changes_has(&w->recent, fp_keyed_hash_whole(path, len), since_ms))
+            return true;
+    }
+    return fp_recent_changes_has(&w->recent, fp_keyed_hash_whole("/", 1), since_ms);
 }
 
 bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms)

@@ -66,10 +66,12 @@ void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *
 
 /* Events were lost: everything may have changed. */
 void fp_dependencies_lost(struct fp_dependencies *w);
-/* Mounts changed: a walk under way may have seen things that no longer lie there, on a mount of which
- * nothing is known any more. */
-void fp_dependencies_remounted(struct fp_dependencies *w);
-bool fp_dependencies_was_remounted(const struct fp_dependencies *w, uint64_t since_ms);
+/* Something was mounted or unmounted at that point. NULL: at an unknown one, and what was mounted there is gone
+ * again. A walk under way may have seen things that no longer lie there. */
+void fp_dependencies_remounted(struct fp_dependencies *w, const char *point);
+/* True if that happened since then at a part of the path. NULL: anywhere. */
+bool fp_dependencies_was_remounted(const struct fp_dependencies *w, const char *path, size_t len,
+                                   uint64_t since_ms);
 bool fp_dependencies_was_lost(const struct fp_dependencies *w, uint64_t since_ms);
 
 /* True if the name (empty: the object itself) may have changed since then; also for some names that

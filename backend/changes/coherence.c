@@ -20,7 +20,7 @@
 #define BEAT_SECONDS 0.015 /* a third of FP_HEARTBEAT_MS */
 #define IDLE_MS      2000u /* without any use of a lease; then the beat stops */
 #define MAX_MARKED   64
-#define FEW_MOUNTS   8 /* changes of which each is worth a look at all entries */
+#define MOST_MOUNTS  64 /* changes with which one look at all entries compares each */
 #define MAX_VISITED  100000u /* entries that the events of one turn may concern: some 40 ms */
 
 struct fp_coherence {
@@ -155,34 +155,36 @@ static void report_marks(struct fp_coherence *f)
     fp_mounts_set_marked(f->deps.mounts, devs, n);
 }
 
-/* A mount point: what lies there is something else now. */
-static void on_mount(void *ctx, const struct fp_mount *m)
-{
-    struct fp_coherence *f = ctx;
-    size_t n = f->deps.ops->remounted(f->deps.ctx, m->point, m->id);
+/* The mounts that came or went. */
+struct remounts {
+    struct fp_remount list[MOST_MOUNTS];
+    size_t n;
+};
 
-    f->counts.by_mounts += n;
-    if (n > 0)
-        fp_log(FP_LOG_INFO, 40,
-               "something was mounted or unmounted at %s: %zu entries are "
-               "looked at again",
-               m->point, n);
+static void take_mount(void *ctx, const struct fp_mount *m)
+{
+    struct remounts *r = ctx;
+
+    r->list[r->n++] = (struct fp_remount){ m->point, m->id };
 }
 
 static void on_mounts_changed(struct fp_coherence *f)
 {
-    size_t n = fp_mounts_changes(f->deps.mounts, NULL, NULL);
+    const size_t changed = fp_mounts_changes(f->deps.mounts, NULL, NULL);
+    struct remounts r = { .n = 0 };
+    size_t n;
 
     f->counts.losses++;
     report_marks(f);
-    if (n > 0 && n <= FEW_MOUNTS) {
-        fp_mounts_changes(f->deps.mounts, on_mount, f);
-        return;
-    }
-    f->counts.by_mounts += f->deps.ops->remounted(f->deps.ctx, "/", 0);
-    fp_log(FP_LOG_INFO, 40,
-           "the table of mounts changed: all that is watched is looked at "
-           "again");
+    if (changed <= MOST_MOUNTS)
+        fp_mounts_changes(f->deps.mounts, take_mount, &r);
+    else
+        r.list[r.n++] = (struct fp_remount){ "/", 0 };
+    n = f->deps.ops->remounted(f->deps.ctx, r.list, r.n);
+    f->counts.by_mounts += n;
+    if (n > 0)
+        fp_log(FP_LOG_INFO, 40, "something was mounted or unmounted at %s%s: %zu entries are looked at again",
+               r.n > 0 ? r.list[0].point : "a place unknown", r.n > 1 ? " and elsewhere" : "", n);
 }
 
 /* Takes in every event that is there when it is called. */
@@ -267,10 +269,16 @@ static void note_refusal(struct fp_coherence *f)
 static struct fp_validity validity_on(const struct fp_coherence *f, const struct fp_step_watch *o,
                                       const struct fp_mount *m)
 {
+    const uint64_t came_ms = fp_mounts_came_ms(f->deps.mounts, o->mount);
+
     if (m == NULL)
-        return (struct fp_validity){ .mount = o->mount, .ttl_ms = f->ttl_ms, .stale_ms = f->stale_ms };
+        return (struct fp_validity){ .mount = o->mount,
+                                     .mounted_ms = came_ms,
+                                     .ttl_ms = f->ttl_ms,
+                                     .stale_ms = f->stale_ms };
     return (struct fp_validity){
         .mount = o->mount,
+        .mounted_ms = came_ms,
         .ttl_ms = m->ttl_ms,
         .negative_ms = m->negative_ttl_ms,
         .stale_ms = m->stale_if_error_ms,

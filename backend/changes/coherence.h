@@ -28,6 +28,12 @@ struct fp_watched {
     bool itself; /* the path is that of the directory or file itself */
 };
 
+/* A mount that came or went. */
+struct fp_remount {
+    const char *point; /* "/" if it is not known where */
+    uint32_t mount;    /* its id: what is open there is closed; 0: unknown */
+};
+
 /* The effects of a change.  Each returns how many entries it invalidated. */
 struct fp_change_ops {
     /* As struct fp_watch_ops says (watch.h).  Adds to *visited
@@ -36,9 +42,8 @@ struct fp_change_ops {
                       size_t *visited);
     size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
     size_t (*lost)(void *ctx);
-    /* Something was mounted or unmounted at that point, "/" if it is not known where.  mount: its id, and
-     * what is open there is closed; 0: unknown. */
-    size_t (*remounted)(void *ctx, const char *point, uint32_t mount);
+    /* Something was mounted or unmounted at these points. 0: something was mounted, and is gone again. */
+    size_t (*remounted)(void *ctx, const struct fp_remount *list, size_t n);
     bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
     /* False: nothing depends on the key. */
     bool (*find)(void *ctx, const struct fp_watch_key *key, struct fp_watched *watched_r);
@@ -47,6 +52,7 @@ struct fp_change_ops {
 /* How long entries on a mount are valid. */
 struct fp_validity {
     uint32_t mount;
+    uint64_t mounted_ms;  /* when it came, or went, as far as it was noticed */
     bool watchable;       /* changes are reported: valid for as long as they are */
     uint32_t ttl_ms;      /* else */
     uint32_t negative_ms; /* for absent names, if it is less; 0: as for others */

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "changes/mounts_view.h"
+#include "common/clock.h"
 #include "common/local_types.h"
 #include "common/packet.h"
 #include "common/sight.h"
@@ -22,6 +23,7 @@ struct fp_mounts {
     int info, hint_info;
     int hint;                            /* epoll, of hint_info */
     bool failed;                         /* the table is empty because reading failed */
+    uint64_t read_ms;                    /* when the last reading was; 0: only the first one */
     struct fp_mount_table table, before; /* the last reading, and the one before */
     struct fp_mounts_settings settings;  /* rules in one piece of memory, ours */
     struct fp_mounts_view *view;
@@ -235,13 +237,15 @@ static bool was_notified(struct fp_mounts *m)
 }
 
 /* The same id and device may be another file system by now: the caller reports which marks are there. */
-static void carry_marks(struct fp_mount_table *t, const struct fp_mount_table *before)
+static void carry(struct fp_mount_table *t, const struct fp_mount_table *before, uint64_t now_ms)
 {
     for (size_t i = 0; i < t->n; i++) {
-        const struct fp_mount_row *row = fp_mount_table_find(before, t->by_id[i].mount.id);
+        struct fp_mount_row *now = &t->by_id[i];
+        const struct fp_mount_row *row = fp_mount_table_find(before, now->mount.id);
 
-        if (row != NULL && row->mount.dev == t->by_id[i].mount.dev)
-            t->by_id[i].marked = row->marked;
+        if (row != NULL && row->mount.dev == now->mount.dev)
+            now->marked = row->marked;
+        now->came_ms = row != NULL && fp_mount_row_is_same(row, now) ? row->came_ms : now_ms;
     }
 }
 
@@ -250,7 +254,8 @@ static bool reread(struct fp_mounts *m)
     struct fp_mount_table now = { 0 };
 
     m->failed = fp_mount_table_read(&now, m->info) == -1;
-    carry_marks(&now, &m->table);
+    m->read_ms = fp_now_ms();
+    carry(&now, &m->table, m->read_ms);
     fp_mount_table_free(&m->before);
     m->before = m->table;
     m->table = now;
@@ -273,7 +278,7 @@ size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, cons
                          void *ctx)
 {
     if (m->failed || m->before.n == 0)
-        return 0;
+        return SIZE_MAX;
     return fp_mount_table_missing(&m->table, &m->before, each, ctx)
            + fp_mount_table_missing(&m->before, &m->table, each, ctx);
 }
@@ -323,6 +328,13 @@ const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *
     const struct fp_mount_row *row = fp_mount_table_of_path(&m->table, path, len);
 
     return row != NULL ? &row->mount : NULL;
+}
+
+uint64_t fp_mounts_came_ms(const struct fp_mounts *m, uint32_t id)
+{
+    const struct fp_mount_row *row = fp_mount_table_find(&m->table, id);
+
+    return row != NULL ? row->came_ms : m->read_ms;
 }
 
 size_t fp_mounts_count(const struct fp_mounts *m)

@@ -63,14 +63,14 @@ int fp_mounts_fd(const struct fp_mounts *m);
  *
  * After true the caller first gives the marks that are left, with
  * fp_mounts_set_marked().  Then it invalidates all that was seen before on the
- * mount points that fp_mounts_changes() names, or everywhere if it names none.
+ * mount points that fp_mounts_changes() names.
  */
 bool fp_mounts_changed(struct fp_mounts *m);
 
 /*
  * Calls each for every mount point at which something was mounted or
  * unmounted between the last two readings, perhaps more than once; NULL: calls
- * nobody.  Returns how often; 0: that is not known.
+ * nobody.  Returns how often; 0: what came has gone again; SIZE_MAX: that is not known.
  */
 size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const struct fp_mount *mount),
                          void *ctx);
@@ -101,6 +101,10 @@ const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id);
  * NULL: unknown.
  */
 const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *path, size_t len);
+
+/* When the mount came, as a reading of the table showed it, or when it was found to be gone. Milliseconds of
+ * fp_now_ms(); 0: it was there from the beginning. */
+uint64_t fp_mounts_came_ms(const struct fp_mounts *m, uint32_t id);
 
 /* The number of mounts, covered ones too, and each of them in the order of their ids. */
 size_t fp_mounts_count(const struct fp_mounts *m);

@@ -361,6 +361,13 @@ int fp_mount_table_read(struct fp_mount_table *t, int fd)
     return 0;
 }
 
+bool fp_mount_row_is_same(const struct fp_mount_row *a, const struct fp_mount_row *b)
+{
+    return a->mount.id == b->mount.id && a->mount.dev == b->mount.dev && a->parent == b->parent
+           && strcmp(a->mount.point, b->mount.point) == 0 && strcmp(a->mount.root, b->mount.root) == 0
+           && strcmp(a->mount.type, b->mount.type) == 0;
+}
+
 size_t fp_mount_table_missing(const struct fp_mount_table *t, const struct fp_mount_table *other,
                               void (*each)(void *ctx, const struct fp_mount *m), void *ctx)
 {
@@ -370,9 +377,7 @@ size_t fp_mount_table_missing(const struct fp_mount_table *t, const struct fp_mo
         const struct fp_mount_row *a = &t->by_id[i];
         const struct fp_mount_row *b = fp_mount_table_find(other, a->mount.id);
 
-        if (b != NULL && a->mount.dev == b->mount.dev && a->parent == b->parent
-            && strcmp(a->mount.point, b->mount.point) == 0 && strcmp(a->mount.root, b->mount.root) == 0
-            && strcmp(a->mount.type, b->mount.type) == 0)
+        if (b != NULL && fp_mount_row_is_same(a, b))
             continue;
         if (each != NULL)
             each(ctx, &a->mount);

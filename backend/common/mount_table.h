@@ -37,6 +37,7 @@ struct fp_mount_row {
     struct fp_mount mount;
     uint64_t parent; /* id of the mount that it is mounted on, or above all ids */
     size_t line;     /* in the file: later ones were mounted later */
+    uint64_t came_ms; /* at which reading it first was there; 0: at the first one */
     bool marked;     /* fanotify has a mark on the file system */
 };
 
@@ -53,6 +54,8 @@ int fp_mount_table_read(struct fp_mount_table *t, int fd);
 /* Leaves an empty table. */
 void fp_mount_table_free(struct fp_mount_table *t);
 
+/* True if the same is mounted there, as far as the table tells. */
+bool fp_mount_row_is_same(const struct fp_mount_row *a, const struct fp_mount_row *b);
 /* Returns NULL if the mount is unknown. */
 struct fp_mount_row *fp_mount_table_find(const struct fp_mount_table *t, uint64_t id);
 /* As fp_mounts_of_path(). */

@@ -151,7 +151,7 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case CHANGED: ops->changed(c, &key, path + 1, len > 1 ? 1 : 0, p->how >= 128, &visited); break;
     case UNWATCHED: ops->unwatched(c, &key); break;
     case LOST: ops->lost(c); break;
-    case REMOUNTED: ops->remounted(c, path, 0); break;
+    case REMOUNTED: ops->remounted(c, &(struct fp_remount){ path, 0 }, p->how >= 128); break;
     case FORGET: fp_cache_forget(c, path, len, p->how >= 128); break;
     case SHED: fp_cache_shed_files(c, p->size); break;
     case REFRESH: fp_cache_take_refresh(c, now_ms, &(unsigned){ FP_CACHE_LOOKS }, &refresh); break;

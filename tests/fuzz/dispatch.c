@@ -236,7 +236,7 @@ static void tell(const struct fuzz_piece *p)
     switch (p->how / 16 % 4) {
     case 0: fp_cache_change_ops.changed(cache, &key, path + 1, path[1] != '\0', p->how >= 128, &visited); break;
     case 1: fp_cache_change_ops.unwatched(cache, &key); break;
-    case 2: fp_cache_change_ops.remounted(cache, p->how >= 128 ? "/" : path, p->how); break;
+    case 2: fp_cache_change_ops.remounted(cache, &(struct fp_remount){ p->how >= 128 ? "/" : path, p->how }, 1); break;
     default: fp_cache_invalidate(cache, NULL);
     }
 }

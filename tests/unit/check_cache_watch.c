@@ -438,6 +438,55 @@ START_TEST(how_many_the_end_of_a_watch_concerns)
 }
 END_TEST
 
+static void remount(const char *point, uint32_t mount)
+{
+    fp_cache_change_ops.remounted(cache, &(struct fp_remount){ point, mount }, 1);
+}
+
+/* Nor is a walk under way elsewhere: with many mounts nothing would ever be kept. */
+START_TEST(a_mount_elsewhere_concerns_nothing)
+{
+    const uint64_t began = kit_now_ms;
+
+    walked("/a/f", "ddf");
+    walk("/b/f", "ddf");
+    kit_now_ms++;
+    for (unsigned i = 0; i < 1000; i++)
+        remount("/home/u/mnt", 9);
+    kit_now_ms++;
+    insert_as("/b/f", 0, began);
+    assert_each(known, "/a/f /b/f");
+}
+END_TEST
+
+/* What is watched hears by its watch that its file system has gone. */
+START_TEST(a_mount_that_is_gone_again_concerns_what_is_not_watched)
+{
+    walk_unwatched("/m/f", "ddf");
+    insert("/m/f");
+    walked("/a/f", "ddf");
+    ck_assert_uint_ge(fp_cache_change_ops.remounted(cache, NULL, 0), 1);
+    assert_each(known, "/a/f !/m/f");
+}
+END_TEST
+
+/* Its number may be another mount's by now. */
+START_TEST(what_was_seen_of_a_mount_that_is_newer_than_the_walk)
+{
+    const uint64_t began = kit_now_ms;
+
+    walk("/a/f", "ddf");
+    kit_now_ms++;
+    validity[1].mounted_ms = kit_now_ms;
+    insert_as("/a/f", 0, began);
+    ck_assert(!known("/a/f"));
+    walk("/a/f", "ddf");
+    kit_now_ms++;
+    insert("/a/f");
+    ck_assert(known("/a/f"));
+}
+END_TEST
+
 /* A mount that is gone when its walk ends is unknown, so the entries seen there are not watched. */
 START_TEST(what_was_seen_of_a_mount_that_went_is_not_valid)
 {
@@ -445,7 +494,7 @@ START_TEST(what_was_seen_of_a_mount_that_went_is_not_valid)
 
     walk_unwatched("/m/f", "ddf");
     kit_now_ms++;
-    fp_cache_change_ops.remounted(cache, _i == 0 ? "/m" : "/", 0);
+    remount(_i == 0 ? "/m" : "/", 0);
     kit_now_ms++;
     insert_as("/m/f", 0, began);
     ck_assert(!known("/m/f"));
@@ -475,7 +524,7 @@ START_TEST(what_is_open_on_a_mount_that_went_is_closed)
     change("/m", "changed", false);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 3);
     ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 2);
-    fp_cache_change_ops.remounted(cache, "/m", 7);
+    remount("/m", 7);
     kit_now_ms++;
     ck_assert_uint_eq(fp_cache_counts(cache).files, 1);
     ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, 1);
@@ -561,7 +610,7 @@ START_TEST(a_directory_that_is_mounted_over_itself)
     insert("/a");
     ck_assert(fp_cache_find_base(cache, "/a/f", 4, 2, 0, kit_now_ms, &base));
     kit_now_ms++;
-    fp_cache_change_ops.remounted(cache, "/a", 2);
+    remount("/a", 2);
     kit_now_ms++;
     walk("/a/b/f", "dddf");
     for (unsigned i = 1; i < answer.n_steps; i++)
@@ -687,6 +736,9 @@ static Suite *make_suite(void)
     tcase_add_test(t, nothing_below_is_told_any_more);
     tcase_add_test(t, how_many_the_end_of_a_watch_concerns);
     tcase_add_loop_test(t, what_was_seen_of_a_mount_that_went_is_not_valid, 0, 2);
+    tcase_add_test(t, a_mount_elsewhere_concerns_nothing);
+    tcase_add_test(t, a_mount_that_is_gone_again_concerns_what_is_not_watched);
+    tcase_add_test(t, what_was_seen_of_a_mount_that_is_newer_than_the_walk);
     tcase_add_test(t, what_is_open_on_a_mount_that_went_is_closed);
     tcase_add_test(t, what_is_not_watched_goes_with_its_mount);
     tcase_add_test(t, only_what_is_watched_is_doubted);
