@@ -264,11 +264,23 @@ static bool needs_own(const struct fp_entry *e, unsigned n_names)
     return S_ISDIR(m->mode) ? n_names > 0 : S_ISREG(m->mode);
 }
 
+/* True if the link of that step has a watch of its own, beside that of its target. */
+static bool link_is_watched(const struct fp_entry *e, size_t step, const struct fp_walk_result *t)
+{
+    for (unsigned i = 0; i < t->n_traversed; i++) {
+        const struct fp_traversed_name *v = &t->traversed[i];
+
+        if (v->step == step && v->len == 0 && v->watch.ino == e->self.ino && v->watch.dev == e->self.dev)
+            return true;
+    }
+    return false;
+}
+
 /*
- * A directory's watch may report names alone.  Then only its own watch reports the attributes of a
- * directory or file in it, and none those of anything else.
+ * A directory's watch may report names alone: anybody who owns something in it can bring that about.  Then only
+ * its own watch reports the attributes of a directory, file or link in it, and none those of anything else.
  */
-static bool attributes_are_reported(const struct fp_entry *e)
+static bool attributes_are_reported(const struct fp_entry *e, size_t step, const struct fp_walk_result *t)
 {
     const bool by_own = fp_entry_own_key(e) != NULL && !e->quiet;
     const bool by_parent = e->parent != NULL && !e->parent->quiet;
@@ -276,7 +288,7 @@ static bool attributes_are_reported(const struct fp_entry *e)
     if (e->status == FP_ABSENT)
         return true;
     if (e->status == FP_OK && S_ISLNK(e->self.mode))
-        return by_parent && (by_own || e->target == NULL);
+        return (by_parent || link_is_watched(e, step, t)) && (by_own || e->target == NULL);
     return by_own || (by_parent && e->validity.mount == e->parent->validity.mount);
 }
 
@@ -288,7 +300,7 @@ static bool is_watched(const struct fp_entry *e, size_t step, const struct seen 
     if (e->parent != NULL && (!e->parent->validity.watchable || fp_entry_own_key(e->parent) == NULL))
         return false;
     return (fp_entry_own_key(e) != NULL || !needs_own(e, seen->answer->n_names))
-           && attributes_are_reported(e);
+           && attributes_are_reported(e, step, seen->meta->result);
 }
 
 static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
