@@ -15,6 +15,7 @@
 #include "common/packet.h"
 #include "common/path.h"
 #include "lease.h"
+#include "open_path.h"
 #include "parsed.h"
 #include "request.h"
 #include "sections.h"
@@ -93,15 +94,23 @@ static apr_status_t file_close(void *param)
 }
 
 /*
- * Opens and reads as core does, but does not wait for a FIFO's writer: a FIFO put there would hold
- * an httpd worker for good. Where another process has a lease on the file (EAGAIN), this waits as
- * core does.
+ * Opens and reads as core does, but in the answer's own directory, and does not wait for a FIFO's writer: a FIFO
+ * put there would hold an httpd worker for good.
  */
-static apr_status_t open_by_name(const request_rec *r, const char *path, ap_configfile_t **file)
+static apr_status_t open_by_name(request_rec *r, struct fp_request *q, const char *dir, const char *name,
+                                 const char *path, ap_configfile_t **file)
 {
-    int fd = fp_open_now(path);
+    int below = 0;
+    const struct fp_step *s = fp_request_find_step(q, dir, fp_path_len(dir), &below);
+    const bool known = s != NULL && !below && fp_step_is_dir(s);
+    int fd = known ? fp_open_in_step(dir, s, name) : -1;
+    const bool elsewhere = !known || (fd == -1 && errno == ESTALE);
     apr_file_t *f = NULL;
 
+    /* The request will be served once more. */
+    if (elsewhere)
+        fd = fp_open_now(path);
+    q->access_left = q->access_left || elsewhere;
     if (fd == -1)
         return errno == EAGAIN ? AP_DECLINED : errno;
     if (!fp_is_readable_file(fd)) {
@@ -147,11 +156,7 @@ apr_status_t fp_htaccess_open(request_rec *r, const char *dir, const char *name,
     *full_name = ap_make_full_path(r->pool, dir, name);
     if (st == FP_OK)
         rv = open_present(r, q, dir, *full_name, access, file);
-    if (rv == AP_DECLINED) {
-        q->access_left = true;
-        rv = open_by_name(r, *full_name, file);
-    }
-    return rv;
+    return rv == AP_DECLINED ? open_by_name(r, q, dir, name, *full_name, file) : rv;
 }
 
 /* ---- parsed files ---- */

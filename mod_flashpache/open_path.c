@@ -4,8 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "common/answer.h"
+#include "common/packet.h"
 
 #ifdef SYS_openat2
 #include <linux/openat2.h>
@@ -28,3 +33,46 @@ int fp_open_from_memory(const char *path, int flags)
     return -1;
 }
 #endif
+
+bool fp_is_directory_of(int fd, const struct fp_step *step)
+{
+    const struct fp_meta *dir = fp_step_target(step);
+    struct statx st;
+
+    /* A path that leads elsewhere may lead to a file system that does not answer. */
+    return dir != NULL && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0
+           && makedev(st.stx_dev_major, st.stx_dev_minor) == dir->dev && st.stx_ino == dir->ino;
+}
+
+/* Waits for whoever has a lease on the file, but for no FIFO put in its place. */
+static int open_leased(int dir, const char *name)
+{
+    int file = openat(dir, name, O_PATH | O_CLOEXEC), fd = -1;
+    char by_number[FP_FD_NAME];
+    struct stat st;
+
+    if (file == -1)
+        return -1;
+    fp_fd_name(by_number, file);
+    if (fstat(file, &st) == 0)
+        fd = open(by_number, O_RDONLY | O_NOCTTY | O_CLOEXEC | (S_ISREG(st.st_mode) ? 0 : O_NONBLOCK));
+    fp_close(&file);
+    return fd;
+}
+
+int fp_open_in_step(const char *path, const struct fp_step *step, const char *name)
+{
+    int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+
+    if (dir == -1)
+        return -1;
+    if (!fp_is_directory_of(dir, step)) {
+        errno = ESTALE;
+    } else {
+        fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd == -1 && errno == EAGAIN)
+            fd = open_leased(dir, name);
+    }
+    fp_close(&dir);
+    return fd;
+}

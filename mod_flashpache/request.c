@@ -468,6 +468,17 @@ static void leave_out_answers(const request_rec *r)
     }
 }
 
+/* True if r has the URI that the client asked for: it is that request, or the same once more. */
+static bool is_as_asked(const request_rec *r)
+{
+    while (r->prev != NULL) {
+        r = r->prev;
+        if (apr_table_get(r->notes, AGAIN) == NULL)
+            return false;
+    }
+    return true;
+}
+
 static int serve_again(request_rec *r, const char *how)
 {
     apr_table_setn(r->notes, AGAIN, how);
@@ -480,7 +491,7 @@ static int serve_again(request_rec *r, const char *how)
     if (r->main != NULL)
         return look_up_part_again(r);
     /* Where the rules of a server ended rewriting, the URI is still the one of before: they apply again. */
-    if (r->prev == NULL)
+    if (is_as_asked(r))
         apr_pool_userdata_setn(NULL, REWRITING_ENDED, NULL, r->pool);
     ap_internal_redirect(
         apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri), r->args != NULL ? "?" : NULL, r->args, NULL), r);
@@ -489,11 +500,11 @@ static int serve_again(request_rec *r, const char *how)
 
 int fp_request_again(request_rec *r)
 {
+    if (times_again(r, NULL) < AFRESH_MOST)
+        return serve_again(r, AFRESH);
     /* Core opens by name, so links may change between its look and its open. */
     if (!fp_request_restricts_links(r))
         return serve_again(r, BY_CORE);
-    if (times_again(r, NULL) < AFRESH_MOST)
-        return serve_again(r, AFRESH);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                   "FP0130: Symbolic link not allowed: what leads to %s changes all the time", r->filename);
     return HTTP_FORBIDDEN;

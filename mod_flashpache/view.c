@@ -83,7 +83,7 @@ static bool has_access_left(const struct fp_request *q, const void *ctx)
     return q->access_left;
 }
 
-bool fp_view_has_other_rules(request_rec *r)
+bool fp_view_has_other_rules(const request_rec *r)
 {
-    return fp_request_any(r, has_access_left, NULL) && !fp_view_is_unchanged(r);
+    return fp_request_any(r, has_access_left, NULL);
 }

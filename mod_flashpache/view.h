@@ -22,11 +22,10 @@ bool fp_view_is_same(const request_rec *r, const struct fp_request *q);
 bool fp_view_is_unchanged(request_rec *r);
 
 /*
- * True if core opened an access file of the path by name, and it is not the file that the answer
- * shows. If a link was switched meanwhile, core would use one release's rules, and we send the
- * other's file.
+ * True if an access file of the path may have been opened in another directory than the answer's. If a link was
+ * switched meanwhile, core would use one release's rules, and we send the other's file.
  */
-bool fp_view_has_other_rules(request_rec *r);
+bool fp_view_has_other_rules(const request_rec *r);
 
 /* For fp_request_any(), ctx being an answer: true if a common part of their paths leads to different
  * places. */

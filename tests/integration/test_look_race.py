@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child's own look finds files of the directory whose access files it knows, and of no other, while a tenant switches the link
-that leads there. His many inotify instances keep each switch from being reported for a while."""
+"""An answer's file and its access files are of one directory, while a tenant switches the link that leads there: where a child looks
+itself, and where it has the text of a `.htaccess` from nobody and opens the file. His many inotify instances keep each switch from
+being reported for a while."""
 
 import ctypes
 import os
@@ -8,9 +9,11 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
+import procs
 import tree
 from fetch import Client
 from forms import chosen
@@ -21,7 +24,9 @@ FILES = 4000            # of which each is asked for less often than makes a hin
 INSTANCES = 100         # of inotify: a user may have 128
 SECONDS = chosen(4, 20)
 THREADS = 12
-PAUSE_S = 0.004         # between two switches, so that the directory is not noisy
+# Between two switches, and how many other processes are busy. Slowly, so that the directory is not noisy, and a child looks itself; fast,
+# so that the daemon walks, and the link leads there and back within a request.
+PACES = {"slow": (0.004, 0), "fast": (0.001, 4)}
 PUBLIC, SECRET = b"public\n", b"secret\n"
 IN_MOVED_TO, IN_NONBLOCK = 0x80, 0o4000
 
@@ -54,12 +59,17 @@ class Listeners:
                 os.close(fd)
 
 
-def switch(root, over):
+def _spin():
+    while True:
+        pass
+
+
+def switch(root, over, pause):
     while not over.is_set():
         for target in ("closed", "pub"):
             os.symlink(target, root / "t/new")
             os.rename(root / "t/new", root / "t/d")
-            time.sleep(PAUSE_S)
+            time.sleep(pause)
 
 
 def ask(port, first, end):
@@ -73,13 +83,17 @@ def ask(port, first, end):
     return found
 
 
-def test_no_file_of_the_closed_directory(lab, root):
+@pytest.mark.parametrize("pace", PACES)
+def test_no_file_of_the_closed_directory(lab, root, pace):
     """The daemon is root's, so mounts are reported to it as well."""
     config = f"<Directory {root}>\nOptions FollowSymLinks\nAllowOverride All\n</Directory>\n"
-    with Listeners(root / "t"):
-        server = lab.under_test("looks", root, mpm="event", config=config, admission=1000)
+    pause, busy = PACES[pace]
+    with Listeners(root / "t"), ExitStack() as others:
+        for _ in range(busy):
+            others.enter_context(procs.beside(_spin))
+        server = lab.under_test(f"looks-{pace}", root, mpm="event", config=config, admission=1000)
         over = threading.Event()
-        switching = threading.Thread(target=switch, args=(root, over))
+        switching = threading.Thread(target=switch, args=(root, over, pause))
         switching.start()
         end = time.monotonic() + SECONDS
         with ThreadPoolExecutor(THREADS) as pool:
