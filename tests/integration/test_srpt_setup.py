@@ -77,3 +77,35 @@ def test_a_discipline_that_somebody_chose_stays():
 ])
 def test_mistakes_are_told(arguments, complaint):
     assert complaint in inside(f"$S {arguments}")
+
+
+# Fails at the call of that number which changes something of ours; passes the others on.
+FAKE = """#!/bin/sh
+case "$*" in *{pattern}*)
+    echo >>"$COUNT"
+    if [ "$(wc -l <"$COUNT")" -eq {number} ]; then echo "{tool}: no" >&2; exit 2; fi ;;
+esac
+PATH=/usr/sbin:/usr/bin:/sbin:/bin exec {tool} "$@"
+"""
+# The first nft -f tries it elsewhere.
+STEPS = ([("tc", "f1a", number) for number in (1, 2, 3, 9, 16)] + [("nft", "-f", 2), ("ip", "link set", 1)])
+
+
+@pytest.mark.parametrize("tool,pattern,number", STEPS, ids=(f"{tool}-{number}" for tool, _, number in STEPS))
+def test_what_fails_is_undone(tmp_path, tool, pattern, number):
+    fake = tmp_path / tool
+    fake.write_text(FAKE.format(tool=tool, pattern=pattern.replace(" ", r"\ "), number=number))
+    fake.chmod(0o755)
+    before, found, after = inside(f"{STATE}; echo --; export COUNT={tmp_path}/count; PATH={tmp_path}:$PATH; ip link set lo gso_max_segs 40000;"
+                                  f" : > $COUNT; $S add lo 10mbit; echo status $?; PATH=${{PATH#*:}}; echo --; {STATE}").split("--\n")
+    assert f"{tool}: no" in found, "that many calls were not made"
+    assert "not set up, and what was done is undone" in found and "status 1" in found
+    assert before == after
+
+
+def test_what_cannot_be_undone_is_told(tmp_path):
+    fake = tmp_path / "tc"
+    fake.write_text(FAKE.format(tool="tc", pattern="f1a", number='"$(wc -l <"$COUNT")" -a "$(wc -l <"$COUNT")" -gt 2'))
+    fake.chmod(0o755)
+    found = inside(f"export COUNT={tmp_path}/count; PATH={tmp_path}:$PATH; $S add lo 10mbit; echo status $?")
+    assert "could not be undone: srpt-setup remove lo" in found and "status 1" in found
