@@ -32,6 +32,19 @@ void ctl_complain(const char *format, ...)
     fprintf(stderr, "flashpachectl: %s\n", text);
 }
 
+int ctl_option(int argc, char **argv, const char *letters, const struct option *options)
+{
+    int c;
+
+    opterr = 0;
+    c = getopt_long(argc, argv, letters, options, NULL);
+    if (c == '?' && strncmp(argv[optind - 1], "--", 2) == 0)
+        ctl_complain("%s: no such option, or not with a value, or without one", argv[optind - 1]);
+    else if (c == '?')
+        ctl_complain("-%c: no such option, or without its value", optopt);
+    return c;
+}
+
 enum ctl_exit ctl_misused(const char *what)
 {
     if (what != NULL)
@@ -147,7 +160,7 @@ bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *n
     int c;
 
     names->n = 0;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((c = ctl_option(argc, argv, "", options)) != -1) {
         if (c != 'a' || !ctl_add_name(names, optarg)) {
             ctl_misused(NULL);
             return false;

@@ -31,6 +31,10 @@ struct ctl {
 /* Writes a line to standard error, after the program's name. */
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* As getopt_long(3), but says in a line of ours what is no option, or lacks its value ('?'). */
+struct option;
+int ctl_option(int argc, char **argv, const char *letters, const struct option *options);
+
 /* Reports a mistake on the command line, and names --help; CTL_USAGE. */
 enum ctl_exit ctl_misused(const char *what);
 

@@ -55,7 +55,10 @@ static void say(struct check *c, enum verdict verdict, const char *format, ...)
     va_end(ap);
     if (!c->ctl->json) {
         fp_text_disarm(text);
-        printf("%s%-5s%s %s\n", ctl_paint((enum ctl_state)verdict), words[verdict], ctl_plain(), text);
+        ctl_paint((enum ctl_state)verdict);
+        printf("%-5s", words[verdict]);
+        ctl_plain();
+        printf(" %s\n", text);
         return;
     }
     ctl_json_begin(&c->json, NULL, '{');

@@ -15,6 +15,7 @@
 #include "common/client.h"
 #include "common/packet.h"
 #include "ctl/ctl_json.h"
+#include "ctl/ctl_out.h"
 #include "ctl/ctl_report.h"
 #include "ctl/ctl_stock.h"
 
@@ -36,17 +37,10 @@ struct request {
     struct ctl_json json; /* where the command's --json is on */
 };
 
-/* The cache entry of one component. */
-struct known {
-    size_t len;
-    char *state, *watch, *lease, *kept, *names, *point;
-    uint64_t left_ms;
-};
-
 /* The entries of a path, before the lookup. */
 struct knowledge {
     char text[FP_MAX_REPORT + 1];
-    struct known steps[FP_MAX_STEPS];
+    struct ctl_known steps[FP_MAX_STEPS];
     unsigned n;
 };
 
@@ -60,7 +54,7 @@ static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k
     };
     struct fp_reply reply;
     fp_status st = fp_client_control(r->ctl->client, &question, &reply, buf);
-    char *next = k->text, *line, *words[8];
+    char *next = k->text, *line;
 
     if (st != FP_OK)
         return ctl_no_daemon(r->ctl, st);
@@ -68,11 +62,9 @@ static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k
     k->text[reply.text_len] = '\0';
     k->n = 0;
     while (k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL) {
-        if (ctl_words(line, words, 8) == 8)
-            k->steps[k->n++] = (struct known){
-                strtoull(words[0], NULL, 10), words[1], words[2], words[4], words[5], words[6], words[7],
-                strtoull(words[3], NULL, 10)
-            };
+        /* No length is one of another path. */
+        if (ctl_parse_known(line, &k->steps[k->n]) && k->steps[k->n].len <= strlen(r->path))
+            k->n++;
     }
     return CTL_DONE;
 }
@@ -83,9 +75,9 @@ static void print_known(const struct request *r, const struct knowledge *k)
 
     puts("\nwhat flashpached knew of it:");
     for (unsigned i = 0; i < k->n; i++) {
-        const struct known *s = &k->steps[i];
+        const struct ctl_known *s = &k->steps[i];
 
-        printf("  %.*s: %s", (int)s->len, r->path, s->state);
+        printf("  %s: %s", ctl_name(r->path, s->len), s->state);
         if (strcmp(s->state, "unknown") != 0)
             printf(", %s%s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ", s->watch, s->point);
         if (s->left_ms > 0)
@@ -104,7 +96,7 @@ static void put_known(struct request *r, const struct knowledge *k)
 
     ctl_json_begin(j, "components", '[');
     for (unsigned i = 0; i < k->n; i++) {
-        const struct known *s = &k->steps[i];
+        const struct ctl_known *s = &k->steps[i];
 
         ctl_json_begin(j, NULL, '{');
         ctl_json_path(j, "path", r->path, s->len);
@@ -174,7 +166,8 @@ static void on_call(void *ctx, const struct ctl_call *c)
     if (r->ctl->json)
         put_call(&r->json, c, path, known);
     else
-        printf("  %-5s %s -> %s; %s\n", c->call, path, result_text(c), known ? "known" : "a worker looks");
+        printf("  %-5s %s -> %s; %s\n", c->call, ctl_name(path, strlen(path)), result_text(c),
+               known ? "known" : "a worker looks");
 }
 
 /* ---- why not ---- */
@@ -295,7 +288,7 @@ static enum ctl_exit explain_indexes(struct request *r)
         if ((size_t)snprintf(r->path + len, size, "%s%s", len > 1 ? "/" : "", r->indexes[i]) >= size)
             break;
         if (!r->ctl->json)
-            printf("\nDirectoryIndex %s:\n", r->indexes[i]);
+            printf("\nDirectoryIndex %s:\n", ctl_name(r->indexes[i], strlen(r->indexes[i])));
         rc = explain_one(r, true, &end);
     }
     if (rc == CTL_DONE && end != CTL_END_FILE && !r->ctl->json)
@@ -308,10 +301,10 @@ static void print_assumptions(const struct request *r)
     static const char *const links[] = { "FollowSymLinks", "SymLinksIfOwnerMatch",
                                          "neither FollowSymLinks nor SymLinksIfOwnerMatch" };
 
-    printf("assumed: in %s and below %s, AllowOverride %s", r->stock.root, links[r->stock.links],
-           r->stock.htaccess ? "All, AccessFileName" : "None");
+    printf("assumed: in %s and below %s, AllowOverride %s", ctl_name(r->stock.root, strlen(r->stock.root)),
+           links[r->stock.links], r->stock.htaccess ? "All, AccessFileName" : "None");
     for (unsigned i = 0; r->stock.htaccess && i < r->names.n; i++)
-        printf(" %.*s", (int)r->names.list[i].len, r->names.list[i].name);
+        printf(" %s", ctl_name(r->names.list[i].name, r->names.list[i].len));
     puts("; above it FollowSymLinks and AllowOverride None; no Alias and no rewriting; GET");
 }
 
@@ -344,7 +337,7 @@ static enum ctl_exit explain(struct request *r)
     enum ctl_exit rc;
 
     print_assumptions(r);
-    printf("\nstock httpd asks for %s%s:\n", r->path, r->slash && r->path[1] != '\0' ? "/" : "");
+    printf("\nstock httpd asks for %s%s:\n", ctl_name(r->path, strlen(r->path)), r->slash && r->path[1] != '\0' ? "/" : "");
     rc = explain_walks(r);
     if (rc == CTL_DONE)
         printf("\n%u calls; those that are known, or leased, cost none with Flashpache\n", r->calls);
@@ -420,7 +413,7 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
 
     r.ctl = ctl;
     r.stock.htaccess = true;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((c = ctl_option(argc, argv, "", options)) != -1) {
         if (!take_option(&r, c))
             return ctl_misused(NULL);
     }

@@ -134,20 +134,21 @@ void ctl_json_lookups(struct ctl_json *j, char *report)
 
 void ctl_json_slow(struct ctl_json *j, char *report)
 {
-    char *line, *words[7];
+    struct ctl_slow s;
+    char *line;
 
     ctl_json_begin(j, "slow", '[');
     while ((line = ctl_next_line(&report)) != NULL) {
-        if (ctl_words(line, words, 7) != 7)
+        if (!ctl_parse_slow(line, &s))
             continue;
         ctl_json_begin(j, NULL, '{');
-        ctl_json_text(j, "path", words[6]);
-        ctl_json_text(j, "point", words[5]);
-        ctl_json_number(j, "us", strtoull(words[1], NULL, 10));
-        ctl_json_text(j, "call", words[2]);
-        ctl_json_number(j, "call_us", strtoull(words[3], NULL, 10));
-        ctl_json_number(j, "waited", strtoull(words[4], NULL, 10));
-        ctl_json_number(j, "ago_ms", strtoull(words[0], NULL, 10));
+        ctl_json_text(j, "path", s.path);
+        ctl_json_text(j, "point", s.point);
+        ctl_json_number(j, "us", s.us);
+        ctl_json_text(j, "call", s.call);
+        ctl_json_number(j, "call_us", s.call_us);
+        ctl_json_number(j, "waited", s.waited);
+        ctl_json_number(j, "ago_ms", s.ago_ms);
         ctl_json_end(j, '}');
     }
     ctl_json_end(j, ']');
@@ -155,15 +156,16 @@ void ctl_json_slow(struct ctl_json *j, char *report)
 
 void ctl_json_hot(struct ctl_json *j, char *report)
 {
-    char *line, *words[2];
+    struct ctl_hot h;
+    char *line;
 
     ctl_json_begin(j, "hot", '[');
     while ((line = ctl_next_line(&report)) != NULL) {
-        if (ctl_words(line, words, 2) != 2)
+        if (!ctl_parse_hot(line, &h))
             continue;
         ctl_json_begin(j, NULL, '{');
-        ctl_json_text(j, "path", words[1]);
-        ctl_json_number(j, "asked", strtoull(words[0], NULL, 10));
+        ctl_json_text(j, "path", h.path);
+        ctl_json_number(j, "asked", h.asked);
         ctl_json_end(j, '}');
     }
     ctl_json_end(j, ']');

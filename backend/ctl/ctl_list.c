@@ -19,6 +19,7 @@
 #include "common/text.h"
 #include "conf/conf.h"
 #include "ctl/ctl_json.h"
+#include "ctl/ctl_out.h"
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 
@@ -215,15 +216,15 @@ static const char *state_text(enum ctl_state state)
 
 static void print(const struct daemon *d)
 {
-    char pid[24] = "-", socket[FP_MAX_PATH + 1];
+    char pid[24] = "-";
 
     if (d->version[0] != '\0')
         snprintf(pid, sizeof(pid), "%" PRIu64, d->pid);
-    snprintf(socket, sizeof(socket), "%s", d->socket);
-    fp_text_disarm(socket);
-    printf("%s%-7s%s %9s  %-9s %s%s%s\n", ctl_paint(d->state), state_text(d->state), ctl_plain(), pid,
-           d->version[0] != '\0' ? d->version : "-", socket, d->problem[0] != '\0' ? ": " : "",
-           d->problem);
+    ctl_paint(d->state);
+    printf("%-7s", state_text(d->state));
+    ctl_plain();
+    printf(" %9s  %-9s %s%s%s\n", pid, d->version[0] != '\0' ? d->version : "-",
+           ctl_name(d->socket, strlen(d->socket)), d->problem[0] != '\0' ? ": " : "", d->problem);
 }
 
 static void put(struct ctl_json *j, const struct daemon *d)

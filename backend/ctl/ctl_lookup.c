@@ -15,6 +15,7 @@
 #include "common/client.h"
 #include "common/packet.h"
 #include "ctl/ctl_json.h"
+#include "ctl/ctl_out.h"
 
 static const char *kind_text(const struct fp_meta *m)
 {
@@ -33,7 +34,7 @@ static void print_access(const struct fp_step *s, const struct fp_names *names, 
     for (unsigned i = 0; i < n && fp_step_is_dir(s); i++) {
         const struct fp_access *x = &s->access[i];
 
-        printf("; %.*s: ", (int)names->list[i].len, names->list[i].name);
+        printf("; %s: ", ctl_name(names->list[i].name, names->list[i].len));
         if (x->status == FP_OK)
             printf("%" PRIu64 " bytes", x->size);
         else
@@ -44,7 +45,7 @@ static void print_access(const struct fp_step *s, const struct fp_names *names, 
 static void print_step(const char *path, const struct fp_step *s, const struct fp_names *names,
                        unsigned n_names)
 {
-    printf("  %.*s: ", (int)s->end, path);
+    printf("  %s: ", ctl_name(path, s->end));
     if (s->status != FP_OK) {
         puts(fp_status_text(s->status));
         return;
@@ -84,10 +85,10 @@ static const char *file_text(const struct fp_answer *a)
 static void print_answer(const char *path, const struct fp_answer *a, const struct fp_names *names)
 {
     if (a->status != FP_OK) {
-        printf("%s: no answer: %s\n", path, fp_status_text(a->status));
+        printf("%s: no answer: %s\n", ctl_name(path, strlen(path)), fp_status_text(a->status));
         return;
     }
-    printf("%s: %s; %s; %s\n", path, source_text(a->source), file_text(a),
+    printf("%s: %s; %s; %s\n", ctl_name(path, strlen(path)), source_text(a->source), file_text(a),
            a->leasable ? "it may be leased" : "it may not be leased");
     for (unsigned i = 0; i < a->n_steps; i++)
         print_step(path, &a->steps[i], names, a->n_names);

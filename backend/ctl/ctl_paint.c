@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/ctl_out.h"
+
 static bool is_colourful(void)
 {
     const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -16,24 +18,30 @@ static bool is_colourful(void)
            && (terminal == NULL || strcmp(terminal, "dumb") != 0);
 }
 
-const char *ctl_paint(enum ctl_state state)
+void ctl_paint(enum ctl_state state)
 {
     static const char *const begins[] = { "\033[32m", "\033[33m", "\033[1;31m" };
 
-    return is_colourful() ? begins[state] : "";
+    if (is_colourful())
+        ctl_put_control(begins[state]);
 }
 
-const char *ctl_plain(void)
+void ctl_plain(void)
 {
-    return is_colourful() ? "\033[m" : "";
+    if (is_colourful())
+        ctl_put_control("\033[m");
 }
 
 void ctl_put_line(const char *line, const char *alarm)
 {
     const size_t len = strlen(line), end = strlen(alarm);
 
-    if (len >= end && strcmp(line + len - end, alarm) == 0)
-        printf("%s%s%s\n", ctl_paint(CTL_ERROR), line, ctl_plain());
-    else
-        puts(line);
+    const bool is_alarm = len >= end && strcmp(line + len - end, alarm) == 0;
+
+    if (is_alarm)
+        ctl_paint(CTL_ERROR);
+    fputs(line, stdout);
+    if (is_alarm)
+        ctl_plain();
+    putchar('\n');
 }

@@ -89,7 +89,8 @@ char *ctl_next_line(char **text)
     return *text != NULL && **text != '\0' ? strsep(text, "\n") : NULL;
 }
 
-size_t ctl_words(char *line, char **words, size_t n)
+/* Cuts a line at its blanks into up to n words; returns their number, 0 if there are more. */
+static size_t cut(char *line, char **words, size_t n)
 {
     size_t i = 0;
 
@@ -130,21 +131,26 @@ bool ctl_word(const char *report, const char *name, char *buf, size_t size)
     return true;
 }
 
+static bool take_number(const char *word, uint64_t *v_r)
+{
+    char *end;
+
+    *v_r = strtoull(word, &end, 10);
+    return word[0] >= '0' && word[0] <= '9' && *end == '\0';
+}
+
 /* "KEY=NUMBER" */
 static bool number_after(const char *word, const char *key, uint64_t *v_r)
 {
     const size_t len = strlen(key);
 
-    if (strncmp(word, key, len) != 0 || word[len] != '=')
-        return false;
-    *v_r = strtoull(word + len + 1, NULL, 10);
-    return true;
+    return strncmp(word, key, len) == 0 && word[len] == '=' && take_number(word + len + 1, v_r);
 }
 
 bool ctl_parse_mount(char *line, struct ctl_mount *m)
 {
     char *words[7];
-    const size_t n = ctl_words(line, words, 7);
+    const size_t n = cut(line, words, 7);
 
     if (n < 6 || !number_after(words[3], "ttl_ms", &m->ttl_ms)
         || !number_after(words[4], "negative_ttl_ms", &m->negative_ttl_ms)
@@ -161,21 +167,56 @@ bool ctl_parse_latency(char *line, struct ctl_latency *l)
 {
     char *words[5], *next;
 
-    if (ctl_words(line, words, 5) != 5)
+    if (cut(line, words, 5) != 5 || !take_number(words[1], &l->count) || !take_number(words[2], &l->sum_us)
+        || !take_number(words[3], &l->longest_us))
         return false;
     l->point = words[0];
-    l->count = strtoull(words[1], NULL, 10);
-    l->sum_us = strtoull(words[2], NULL, 10);
-    l->longest_us = strtoull(words[3], NULL, 10);
     next = words[4];
     for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++) {
         const char *word = strsep(&next, ",");
 
-        if (word == NULL)
+        if (word == NULL || !take_number(word, &l->buckets[i]))
             return false;
-        l->buckets[i] = strtoull(word, NULL, 10);
     }
     return next == NULL;
+}
+
+bool ctl_parse_hot(char *line, struct ctl_hot *h)
+{
+    char *words[2];
+
+    if (cut(line, words, 2) != 2 || !take_number(words[0], &h->asked))
+        return false;
+    h->path = words[1];
+    return true;
+}
+
+bool ctl_parse_slow(char *line, struct ctl_slow *s)
+{
+    char *words[7];
+
+    if (cut(line, words, 7) != 7 || !take_number(words[0], &s->ago_ms) || !take_number(words[1], &s->us)
+        || !take_number(words[3], &s->call_us) || !take_number(words[4], &s->waited))
+        return false;
+    s->call = words[2];
+    s->point = words[5];
+    s->path = words[6];
+    return true;
+}
+
+bool ctl_parse_known(char *line, struct ctl_known *k)
+{
+    char *words[8];
+
+    if (cut(line, words, 8) != 8 || !take_number(words[0], &k->len) || !take_number(words[3], &k->left_ms))
+        return false;
+    k->state = words[1];
+    k->watch = words[2];
+    k->lease = words[4];
+    k->kept = words[5];
+    k->names = words[6];
+    k->point = words[7];
+    return true;
 }
 
 uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent)
@@ -235,14 +276,14 @@ void ctl_print_latency(char *report)
 
 void ctl_print_slow(FILE *to, char *report, unsigned most)
 {
-    char *line, *words[7], whole[32], call[32];
+    char *line, whole[32], call[32];
+    struct ctl_slow s;
 
     for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
-        if (ctl_words(line, words, 7) != 7)
+        if (!ctl_parse_slow(line, &s))
             continue;
-        fprintf(to, "%9s  %s %s, %s waited, %" PRIu64 " s ago: %s\n",
-                ctl_time_text(strtoull(words[1], NULL, 10), whole, sizeof(whole)), words[2],
-                ctl_time_text(strtoull(words[3], NULL, 10), call, sizeof(call)), words[4],
-                (uint64_t)strtoull(words[0], NULL, 10) / 1000, words[6]);
+        fprintf(to, "%9s  %s %s, %" PRIu64 " waited, %" PRIu64 " s ago: %s\n",
+                ctl_time_text(s.us, whole, sizeof(whole)), s.call, ctl_time_text(s.call_us, call, sizeof(call)),
+                s.waited, s.ago_ms / 1000, s.path);
     }
 }

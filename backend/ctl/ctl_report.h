@@ -25,16 +25,15 @@ void ctl_free_reports(struct ctl_reports *r);
 
 /* Takes the next line off, without its end; NULL: there is none. */
 char *ctl_next_line(char **text);
-/* Cuts a line at its blanks into up to n words; returns their number. */
-size_t ctl_words(char *line, char **words, size_t n);
-
 /* The value of a counter, or of a key that is a number; 0: there is none. */
 uint64_t ctl_value(const char *report, const char *name);
 /* A value that is a word, in buf; false: there is none. */
 bool ctl_word(const char *report, const char *name, char *buf, size_t size);
 
+/* The lines of a report, each by a function that cuts it; texts point into it.  False: it is no such line. */
+
 struct ctl_mount {
-    const char *point, *type, *watch; /* in the cut line */
+    const char *point, *type, *watch;
     uint64_t ttl_ms, negative_ttl_ms, stale_ms;
     bool out; /* of service */
 };
@@ -46,6 +45,25 @@ struct ctl_latency {
     uint64_t buckets[FP_LATENCY_BUCKETS];
 };
 bool ctl_parse_latency(char *line, struct ctl_latency *l);
+
+struct ctl_hot {
+    uint64_t asked;
+    const char *path;
+};
+bool ctl_parse_hot(char *line, struct ctl_hot *h);
+
+struct ctl_slow {
+    uint64_t ago_ms, us, call_us, waited;
+    const char *call, *point, *path;
+};
+bool ctl_parse_slow(char *line, struct ctl_slow *s);
+
+/* Of the report of a path's entries (FP_CONTROL_EXPLAIN). */
+struct ctl_known {
+    uint64_t len, left_ms;
+    const char *state, *watch, *lease, *kept, *names, *point;
+};
+bool ctl_parse_known(char *line, struct ctl_known *k);
 
 /* The percentile, as exactly as the buckets allow; for the last bucket it is the longest. */
 uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent);

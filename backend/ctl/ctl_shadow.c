@@ -8,16 +8,22 @@
 #include "ctl/ctl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netdb.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "ctl/ctl_json.h"
+#include "ctl/ctl_out.h"
 
 #define USUAL_PAGE "http://localhost/flashpache-status" /* as conf/flashpache.conf has it */
 #define MOST_PAGE  (4u << 20)                           /* bytes */
@@ -26,6 +32,8 @@
 /* A URL's parts. */
 struct page {
     char host[256], port[8];
+    const char *authority; /* host and port as they stand in the URL */
+    size_t authority_len;
     const char *path;
     size_t path_len;
 };
@@ -37,11 +45,29 @@ struct forecast {
 
 /* ---- reading the page ---- */
 
+/* Takes "HOST", "HOST:PORT", "[ADDRESS]" or "[ADDRESS]:PORT", an IPv6 address standing in brackets. */
+static bool take_authority(struct page *p)
+{
+    const char *host = p->authority, *end = host + p->authority_len;
+    const bool bracket = p->authority_len > 0 && host[0] == '[';
+    const char *host_end = memchr(host, bracket ? ']' : ':', p->authority_len);
+    const char *port = host_end == NULL ? end : host_end + bracket;
+    size_t len;
+
+    host += bracket;
+    len = (size_t)((host_end != NULL ? host_end : end) - host);
+    if ((bracket && host_end == NULL) || len == 0 || len >= sizeof(p->host) || (port != end && *port != ':')
+        || (size_t)(end - port) > sizeof(p->port))
+        return false;
+    snprintf(p->host, sizeof(p->host), "%.*s", (int)len, host);
+    snprintf(p->port, sizeof(p->port), "%.*s", port != end ? (int)(end - port - 1) : 2,
+             port != end ? port + 1 : "80");
+    return true;
+}
+
 static bool parse_url(const char *url, struct page *p)
 {
     static const char scheme[] = "http://";
-    const char *host = url + sizeof(scheme) - 1, *end, *colon;
-    size_t len;
 
     if (strncasecmp(url, scheme, sizeof(scheme) - 1) != 0) {
         ctl_complain("%s: give a URL that begins with http://, or pass the page on: curl -s 'URL?auto' | "
@@ -49,34 +75,35 @@ static bool parse_url(const char *url, struct page *p)
                      url);
         return false;
     }
-    end = host + strcspn(host, "/?#");
-    colon = memchr(host, ':', (size_t)(end - host));
-    len = (size_t)((colon != NULL ? colon : end) - host);
-    snprintf(p->port, sizeof(p->port), "%.*s", colon != NULL ? (int)(end - colon - 1) : 2,
-             colon != NULL ? colon + 1 : "80");
-    if (len == 0 || len >= sizeof(p->host)) {
-        ctl_complain("%s: no host in it, or too long a one", url);
+    p->authority = url + sizeof(scheme) - 1;
+    p->authority_len = strcspn(p->authority, "/?#");
+    if (memchr(p->authority, '@', p->authority_len) != NULL) {
+        ctl_complain("a password in a URL is not sent: pass the page on: curl -s -u USER 'URL?auto' | "
+                     "flashpachectl shadow -");
         return false;
     }
-    snprintf(p->host, sizeof(p->host), "%.*s", (int)len, host);
-    p->path = *end == '/' ? end : "/";
+    if (!take_authority(p)) {
+        ctl_complain("%s: no host in it, too long a one, or no port: http://HOST:PORT/, http://[ADDRESS]:PORT/",
+                     url);
+        return false;
+    }
+    p->path = p->authority + p->authority_len;
+    if (*p->path != '/')
+        p->path = "/";
     p->path_len = strcspn(p->path, "?#");
     return true;
 }
 
 /* Returns the connected socket, or -1 with errno. */
-static int connect_to(const struct addrinfo *at, uint32_t timeout_ms)
+static int connect_to(const struct addrinfo *at)
 {
-    const struct timeval patience = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
     int fd = -1;
 
     for (; at != NULL; at = at->ai_next) {
         fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
         if (fd == -1)
             continue;
-        if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0
-            && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0
-            && connect(fd, at->ai_addr, at->ai_addrlen) == 0)
+        if (connect(fd, at->ai_addr, at->ai_addrlen) == 0)
             return fd;
         close(fd);
     }
@@ -84,7 +111,7 @@ static int connect_to(const struct addrinfo *at, uint32_t timeout_ms)
 }
 
 /* Asks for the page; the stream has the response. */
-static FILE *open_page(const struct ctl *ctl, const char *url)
+static FILE *open_page(const char *url)
 {
     const struct addrinfo wanted = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
     struct addrinfo *found;
@@ -99,7 +126,7 @@ static FILE *open_page(const struct ctl *ctl, const char *url)
         ctl_complain("%s: %s", url, gai_strerror(rc));
         return NULL;
     }
-    fd = connect_to(found, ctl->timeout_ms);
+    fd = connect_to(found);
     freeaddrinfo(found);
     stream = fd != -1 ? fdopen(fd, "r+") : NULL;
     if (stream == NULL) {
@@ -110,7 +137,8 @@ static FILE *open_page(const struct ctl *ctl, const char *url)
             close(fd);
         return NULL;
     }
-    fprintf(stream, "GET %.*s?auto HTTP/1.0\r\nHost: %s:%s\r\n\r\n", (int)p.path_len, p.path, p.host, p.port);
+    fprintf(stream, "GET %.*s?auto HTTP/1.0\r\nHost: %.*s\r\n\r\n", (int)p.path_len, p.path,
+            (int)p.authority_len, p.authority);
     fflush(stream);
     return stream;
 }
@@ -151,20 +179,81 @@ static char *read_text(FILE *stream, const char *from)
     return NULL;
 }
 
+/* The page of a URL, written to the pipe; an exit status. */
+static int fetch(const char *url, int to)
+{
+    FILE *stream = open_page(url);
+    char *text = stream != NULL && skip_head(stream, url) ? read_text(stream, url) : NULL;
+    const size_t len = text != NULL ? strlen(text) : 0;
+    size_t at = 0;
+    ssize_t n = 1;
+
+    while (at < len && n > 0) {
+        n = write(to, text + at, len - at);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return text != NULL && at == len ? 0 : 1;
+}
+
+/* What comes through the pipe until its other end is closed, terminated; *late_r: that took too long. */
+static char *read_until(int from, uint64_t end_ms, bool *late_r)
+{
+    struct pollfd p = { .fd = from, .events = POLLIN };
+    char *text = malloc(MOST_PAGE + 1);
+    size_t len = 0;
+    ssize_t n = 1;
+
+    while (text != NULL && n > 0 && len < MOST_PAGE) {
+        const uint64_t now_ms = fp_now_ms();
+        const int ready = now_ms < end_ms ? poll(&p, 1, (int)(end_ms - now_ms)) : 0;
+
+        *late_r = ready == 0;
+        n = ready > 0 ? read(from, text + len, MOST_PAGE - len) : 0;
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (text != NULL)
+        text[len] = '\0';
+    return text;
+}
+
+/* The page of a URL.  Looking up names, too, may take long, so a process of its own does it all. */
+static char *page_in_time(const struct ctl *ctl, const char *url)
+{
+    const uint64_t end_ms = fp_now_ms() + ctl->timeout_ms;
+    int ends[2], status = 1;
+    bool late = false;
+    char *text;
+    pid_t pid;
+
+    fflush(stdout);
+    if (pipe2(ends, O_CLOEXEC) == -1 || (pid = fork()) == -1) {
+        ctl_complain("cannot ask for %s: %s", url, strerror(errno));
+        return NULL;
+    }
+    if (pid == 0) {
+        close(ends[0]);
+        _exit(fetch(url, ends[1]));
+    }
+    close(ends[1]);
+    text = read_until(ends[0], end_ms, &late);
+    close(ends[0]);
+    if (late)
+        kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    if (late)
+        ctl_complain("%s: not all of the page came in %" PRIu32 " ms: -T allows more", url, ctl->timeout_ms);
+    else if (text == NULL)
+        ctl_complain("no memory for the page of %s", url);
+    else if (status == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
 /* The page of a URL, or of standard input (-). */
 static char *page_of(const struct ctl *ctl, const char *url)
 {
-    FILE *stream;
-    char *text;
-
-    if (strcmp(url, "-") == 0)
-        return read_text(stdin, "standard input");
-    stream = open_page(ctl, url);
-    if (stream == NULL)
-        return NULL;
-    text = skip_head(stream, url) ? read_text(stream, url) : NULL;
-    fclose(stream);
-    return text;
+    return strcmp(url, "-") == 0 ? read_text(stdin, "standard input") : page_in_time(ctl, url);
 }
 
 /* ---- its numbers ---- */
@@ -185,8 +274,8 @@ static void print_host(struct ctl_json *j, const char *host, size_t len, const s
     const uint64_t stock_us = f->stock_us / f->requests, remaining_us = f->remaining_us / f->requests;
 
     if (j == NULL) {
-        printf("%.*s: %.3f ms a request in the file system, %.3f ms would remain (%" PRIu64 " requests)\n",
-               (int)len, host, (double)stock_us / 1e3, (double)remaining_us / 1e3, f->requests);
+        printf("%s: %.3f ms a request in the file system, %.3f ms would remain (%" PRIu64 " requests)\n",
+               ctl_name(host, len), (double)stock_us / 1e3, (double)remaining_us / 1e3, f->requests);
         return;
     }
     ctl_json_begin(j, NULL, '{');

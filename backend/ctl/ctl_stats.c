@@ -52,7 +52,7 @@ enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv)
     bool latency = false;
     int c;
 
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((c = ctl_option(argc, argv, "", options)) != -1) {
         if (c == '?')
             return ctl_misused(NULL);
         if (c == 'p')

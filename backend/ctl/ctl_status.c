@@ -104,9 +104,12 @@ static void print_out_of_service(char *mounts)
     char *line;
 
     while ((line = ctl_next_line(&mounts)) != NULL) {
-        if (ctl_parse_mount(line, &m) && m.out)
-            printf("%sOUT OF SERVICE%s: the %s file system at %s does not answer\n", ctl_paint(CTL_ERROR),
-                   ctl_plain(), m.type, m.point);
+        if (!ctl_parse_mount(line, &m) || !m.out)
+            continue;
+        ctl_paint(CTL_ERROR);
+        fputs("OUT OF SERVICE", stdout);
+        ctl_plain();
+        printf(": the %s file system at %s does not answer\n", m.type, m.point);
     }
 }
 

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "common/packet.h"
+#include "ctl/ctl_out.h"
 
 #define TRIES 16 /* for a temporary name that is free */
 
@@ -176,7 +177,8 @@ static enum ctl_exit forget(const struct ctl *ctl, const struct link *l)
     if (rc == CTL_DONE && strcmp(l->path, l->resolved) != 0)
         rc = ctl_purge(ctl, FP_SCOPE_TREE, l->resolved, &count);
     if (rc == CTL_DONE)
-        printf("%s leads to %s, %" PRIu64 " entries forgotten\n", l->path, l->target, count);
+        printf("%s leads to %s, %" PRIu64 " entries forgotten\n", ctl_name(l->path, strlen(l->path)),
+               ctl_name(l->target, strlen(l->target)), count);
     else
         report_stale(ctl, l);
     return rc;
@@ -190,7 +192,7 @@ enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv)
     bool force = false;
     int c;
 
-    while ((c = getopt_long(argc, argv, "f", options, NULL)) != -1) {
+    while ((c = ctl_option(argc, argv, "f", options)) != -1) {
         if (c != 'f')
             return ctl_misused(NULL);
         force = true;

@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "ctl/ctl_json_report.h"
+#include "ctl/ctl_out.h"
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 
@@ -70,15 +71,15 @@ static void print_rates(FILE *to, const struct view *now, const struct view *bef
             ctl_value(now->reports.stats, "connections"));
 }
 
-static void print_hot(FILE *to, const char *report, unsigned most)
+static void print_hot(FILE *to, char *report, unsigned most)
 {
-    fputs("\n     asked  path\n", to);
-    for (unsigned i = 0; i < most && *report != '\0'; i++) {
-        const int number = (int)strcspn(report, " ");
-        const int line = (int)strcspn(report, "\n");
+    struct ctl_hot h;
+    char *line;
 
-        fprintf(to, "%10.*s  %.*s\n", number, report, line - number - 1, report + number + 1);
-        report += line + (report[line] == '\n');
+    fputs("\n     asked  path\n", to);
+    for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
+        if (ctl_parse_hot(line, &h))
+            fprintf(to, "%10" PRIu64 "  %s\n", h.asked, h.path);
     }
 }
 
@@ -159,14 +160,16 @@ static void draw_line(const char *line, unsigned columns)
     const unsigned len = (unsigned)strlen(line), end = columns / 3, alarm = sizeof(OUT_OF_SERVICE) - 1;
     const bool is_alarm = len > alarm && strcmp(line + len - alarm, OUT_OF_SERVICE) == 0;
 
-    fputs(CLEAR_LINE, stdout); /* behind a full line it would take the last column */
+    ctl_put_control(CLEAR_LINE); /* behind a full line it would take the last column */
     if (is_alarm)
-        fputs(ctl_paint(CTL_ERROR), stdout);
+        ctl_paint(CTL_ERROR);
     if (len <= columns || columns < 12)
         printf("%.*s", (int)columns, line);
     else
         printf("%.*s...%s", (int)(columns - end - 3), line, line + len - end);
-    puts(is_alarm ? ctl_plain() : "");
+    if (is_alarm)
+        ctl_plain();
+    putchar('\n');
 }
 
 static void draw_view(const struct view *now, const struct view *before)
@@ -183,10 +186,10 @@ static void draw_view(const struct view *now, const struct view *before)
     print_view(to, now, before, lengths_for(size.ws_row));
     if (fclose(to) == 0) {
         next = text;
-        fputs(TO_THE_TOP, stdout);
+        ctl_put_control(TO_THE_TOP);
         for (unsigned row = 1; row < size.ws_row && (line = ctl_next_line(&next)) != NULL; row++)
             draw_line(line, size.ws_col);
-        fputs(CLEAR_BELOW, stdout);
+        ctl_put_control(CLEAR_BELOW);
     }
     free(text);
 }
@@ -258,7 +261,7 @@ enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv)
     unsigned long times = 0, seconds = 1;
     int c;
 
-    while ((c = getopt_long(argc, argv, "n:d:", options, NULL)) != -1) {
+    while ((c = ctl_option(argc, argv, "n:d:", options)) != -1) {
         if (c != 'n' && c != 'd')
             return ctl_misused(NULL);
         if (!parse_number(optarg, c == 'n' ? &times : &seconds))

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/path.h"
+#include "ctl/ctl_out.h"
 
 /* Fedora's apachectl takes no options of httpd.  Debian's httpd is apache2, and needs what apachectl sets. */
 #define QUESTION "-t -D DUMP_RUN_CFG 2>/dev/null"
@@ -36,7 +37,8 @@ static bool ask_root(const struct ctl *ctl, char *root)
         pclose(f);
     if (found)
         fprintf(ctl->json ? stderr : stdout,
-                "DocumentRoot %s, the main server's as httpd reports it: --root for another\n", root);
+                "DocumentRoot %s, the main server's as httpd reports it: --root for another\n",
+                ctl_name(root, strlen(root)));
     else
         ctl_complain("cannot find DocumentRoot by apachectl: give it with --root");
     return found;
@@ -86,10 +88,20 @@ static bool take_url(const struct ctl *ctl, const char *host, char *root, char *
     return ctl_absolute(whole, to);
 }
 
+/* The part behind "SCHEME://" (RFC 3986, 3.1); NULL: the text is a path, in which that may stand as well. */
+static const char *behind_scheme(const char *text)
+{
+    size_t len = 0;
+
+    while (isalnum((unsigned char)text[len]) || (len > 0 && strchr("+-.", text[len]) != NULL && text[len] != '\0'))
+        len++;
+    return isalpha((unsigned char)text[0]) && strncmp(text + len, "://", 3) == 0 ? text + len + 3 : NULL;
+}
+
 bool ctl_take_path(const struct ctl *ctl, const char *text, char *root, char *path, bool *slash_r)
 {
-    const char *scheme = strstr(text, "://");
+    const char *host = behind_scheme(text);
 
     *slash_r = text[0] != '\0' && text[strlen(text) - 1] == '/';
-    return scheme != NULL ? take_url(ctl, scheme + 3, root, path, slash_r) : ctl_absolute(text, path);
+    return host != NULL ? take_url(ctl, host, root, path, slash_r) : ctl_absolute(text, path);
 }

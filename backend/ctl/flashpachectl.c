@@ -18,6 +18,7 @@
 #include "common/log.h"
 #include "conf/conf.h"
 #include "ctl/ctl_json_report.h"
+#include "ctl/ctl_out.h"
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 
@@ -46,9 +47,9 @@ static void say_unknown(const char *path)
     struct stat st;
 
     if (lstat(path, &st) == 0)
-        printf("nothing was known of %s\n", path);
+        printf("nothing was known of %s\n", ctl_name(path, strlen(path)));
     else
-        printf("nothing was known of %s: %s\n", path, strerror(errno));
+        printf("nothing was known of %s: %s\n", ctl_name(path, strlen(path)), strerror(errno));
 }
 
 static enum ctl_exit purge_one(struct purge *p, const char *what)
@@ -113,7 +114,7 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
     struct purge p = { .ctl = ctl, .scope = FP_SCOPE_PATH };
     int c;
 
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((c = ctl_option(argc, argv, "", options)) != -1) {
         if (!take_purge_option(&p, c))
             return ctl_misused(NULL);
     }
@@ -353,7 +354,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
     int c;
 
     /* "+": options behind the command are the command's. */
-    while ((c = getopt_long(argc, argv, "+s:c:T:jVh", options, NULL)) != -1) {
+    while ((c = ctl_option(argc, argv, "+s:c:T:jVh", options)) != -1) {
         switch (c) {
         case 's': a->socket = optarg; break;
         case 'c': a->conf = optarg; break;
@@ -413,6 +414,10 @@ int main(int argc, char **argv)
     bool given = false;
     enum ctl_exit rc;
 
+    if (!ctl_guard_output()) {
+        ctl_complain("no memory");
+        return CTL_FAILED;
+    }
     if (!parse_arguments(&a, argc, argv))
         return ctl_misused(NULL);
     if (a.conf != NULL) {

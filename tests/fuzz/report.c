@@ -35,9 +35,12 @@ static void read_line(const char *line)
 {
     struct ctl_mount m;
     struct ctl_latency l;
-    char *first = strdup(line), *second = strdup(line), room[32];
+    struct ctl_hot h;
+    struct ctl_slow s;
+    struct ctl_known k;
+    char *first = strdup(line), *second = strdup(line), *third = strdup(line), *fourth = strdup(line), *fifth = strdup(line), room[32];
 
-    FUZZ_MUST(first != NULL && second != NULL);
+    FUZZ_MUST(first != NULL && second != NULL && third != NULL && fourth != NULL && fifth != NULL);
     if (ctl_parse_mount(first, &m))
         FUZZ_MUST(strlen(m.point) + strlen(m.type) + strlen(m.watch) <= strlen(line));
     if (ctl_parse_latency(second, &l)) {
@@ -45,8 +48,17 @@ static void read_line(const char *line)
         for (unsigned percent = 0; percent <= 100; percent += 50)
             ctl_time_text(ctl_percentile_us(&l, percent), room, sizeof(room));
     }
+    if (ctl_parse_hot(third, &h))
+        FUZZ_MUST(strlen(h.path) < strlen(line));
+    if (ctl_parse_slow(fourth, &s))
+        FUZZ_MUST(strlen(s.call) + strlen(s.point) + strlen(s.path) < strlen(line));
+    if (ctl_parse_known(fifth, &k))
+        FUZZ_MUST(strlen(k.state) + strlen(k.names) + strlen(k.point) < strlen(line));
+    free(fifth);
     free(first);
     free(second);
+    free(third);
+    free(fourth);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

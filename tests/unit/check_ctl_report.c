@@ -58,19 +58,51 @@ START_TEST(a_report_is_put_together)
 }
 END_TEST
 
-START_TEST(lines_and_words)
+START_TEST(lines)
 {
-    char text[] = "a b c\n\nd\n", *next = text, *words[3], *line;
+    char text[] = "a b c\n\nd\n", *next = text;
 
-    line = ctl_next_line(&next);
-    ck_assert_uint_eq(ctl_words(line, words, 3), 3);
-    ck_assert_str_eq(words[2], "c");
+    ck_assert_str_eq(ctl_next_line(&next), "a b c");
     ck_assert_str_eq(ctl_next_line(&next), "");
-    line = ctl_next_line(&next);
-    ck_assert_uint_eq(ctl_words(line, words, 3), 1);
+    ck_assert_str_eq(ctl_next_line(&next), "d");
     ck_assert_ptr_null(ctl_next_line(&next));
-    /* A line with more words than expected is no good line. */
-    ck_assert_uint_eq(ctl_words((char[]){ "a b c d" }, words, 3), 0);
+}
+END_TEST
+
+/* A line with fewer words, or more, or a word where a number stands is no good line. */
+START_TEST(hot_and_slow)
+{
+    struct ctl_hot h;
+    struct ctl_slow s;
+
+    ck_assert(ctl_parse_hot((char[]){ "12 /a" }, &h));
+    ck_assert_uint_eq(h.asked, 12);
+    ck_assert_str_eq(h.path, "/a");
+    ck_assert(!ctl_parse_hot((char[]){ "12" }, &h));
+    ck_assert(!ctl_parse_hot((char[]){ "" }, &h));
+    ck_assert(!ctl_parse_hot((char[]){ "a /a" }, &h));
+    ck_assert(!ctl_parse_hot((char[]){ "12 /a b" }, &h));
+    ck_assert(ctl_parse_slow((char[]){ "5 40 open 30 2 /mnt /mnt/f" }, &s));
+    ck_assert_uint_eq(s.ago_ms + s.us + s.call_us + s.waited, 77);
+    ck_assert_str_eq(s.call, "open");
+    ck_assert_str_eq(s.point, "/mnt");
+    ck_assert_str_eq(s.path, "/mnt/f");
+    ck_assert(!ctl_parse_slow((char[]){ "5 40 open 30 2 /mnt" }, &s));
+    ck_assert(!ctl_parse_slow((char[]){ "5 40 open -30 2 /mnt /mnt/f" }, &s));
+}
+END_TEST
+
+START_TEST(entries_of_a_path)
+{
+    struct ctl_known k;
+
+    ck_assert(ctl_parse_known((char[]){ "4 file inotify 90 lease open - /" }, &k));
+    ck_assert_uint_eq(k.len, 4);
+    ck_assert_uint_eq(k.left_ms, 90);
+    ck_assert_str_eq(k.state, "file");
+    ck_assert_str_eq(k.point, "/");
+    ck_assert(!ctl_parse_known((char[]){ "4 file inotify 90 lease open -" }, &k));
+    ck_assert(!ctl_parse_known((char[]){ "x file inotify 90 lease open - /" }, &k));
 }
 END_TEST
 
@@ -129,7 +161,9 @@ int main(void)
     TCase *t = unit_add_case(s, "reports", NULL, NULL, 0);
 
     tcase_add_test(t, a_report_is_put_together);
-    tcase_add_test(t, lines_and_words);
+    tcase_add_test(t, lines);
+    tcase_add_test(t, hot_and_slow);
+    tcase_add_test(t, entries_of_a_path);
     tcase_add_test(t, mounts);
     tcase_add_test(t, latencies);
     tcase_add_test(t, times);
