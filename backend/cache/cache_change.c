@@ -275,6 +275,7 @@ static bool find(void *ctx, const struct fp_watch_key *key, struct fp_watched *w
     e = owner;
     watched_r->dev = known->dev;
     watched_r->ino = known->ino;
+    watched_r->uid = known->uid;
     watched_r->path = e->path;
     watched_r->len = e->len;
     return true;

@@ -55,17 +55,33 @@ static void report_noise(const struct fp_watched *w, enum fp_left_out what, uint
         what == FP_LEFT_OUT_WHOLLY ? "it is" : "attributes there are", ms / 1000);
 }
 
+static void report_end(const struct fp_watched *w, enum fp_left_out what, struct fp_noise_end end)
+{
+    if (end.ms == 0)
+        fp_log(FP_LOG_WARNING, 49,
+               "more directories and files report more changes than can be watched than can be left out (%u at a time): "
+               "the hits of all become questions while these changes go on",
+               FP_NOISE_PLACES);
+    else if (!end.owner)
+        report_noise(w, what, end.ms);
+    else if (!end.before)
+        fp_log(FP_LOG_WARNING, 49,
+               "user %u owns more than %u directories and files that report more changes than can be watched, or all %u "
+               "places are taken: nothing that he owns is watched for %u s, and each request looks at it",
+               w->uid, FP_NOISE_OWN, FP_NOISE_PLACES, end.ms / 1000);
+}
+
 /* Ends the watch, and invalidates all that depends on it, so that its events do not cost everybody. */
 static void leave_out(struct fp_coherence *f, const struct fp_watch_key *key, enum fp_left_out what)
 {
     struct fp_watched w;
-    uint32_t ms;
+    struct fp_noise_end end;
 
     if (f->deps.ops->find(f->deps.ctx, key, &w)) {
-        ms = fp_noise_leave_out(f->noise, w.dev, w.ino, what, fp_now_ms());
-        if (ms == 0)
+        end = fp_noise_leave_out(f->noise, &(struct fp_noise_object){ w.dev, w.ino, w.uid }, what, fp_now_ms());
+        report_end(&w, what, end);
+        if (end.ms == 0)
             return;
-        report_noise(&w, what, ms);
         f->counts.left_out++;
     }
     f->counts.by_end += f->deps.ops->unwatched(f->deps.ctx, key);

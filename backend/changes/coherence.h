@@ -23,6 +23,7 @@ struct fp_watch_key;
 /* The object that is watched under a key. */
 struct fp_watched {
     uint64_t dev, ino; /* 0: unknown */
+    uint32_t uid;
     const char *path;  /* of an entry that depends on it, good until the next call; */
     size_t len;
     bool itself; /* the path is that of the directory or file itself */

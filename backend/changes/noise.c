@@ -7,6 +7,10 @@
 
 #include "common/area.h"
 
+/* The first places are owners': their number stands for the inode. */
+#define PLACES   (FP_NOISE_OWNERS + FP_NOISE_PLACES)
+#define OF_OWNER UINT64_MAX /* no device */
+
 struct shared_place {
     _Atomic uint64_t dev, ino;
     _Atomic uint32_t what; /* enum fp_left_out */
@@ -14,7 +18,7 @@ struct shared_place {
 
 struct fp_noise_view {
     _Atomic uint32_t n; /* the places in use are among the first n */
-    struct shared_place places[FP_NOISE_PLACES];
+    struct shared_place places[PLACES];
 };
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "a lock would not work between processes");
@@ -24,6 +28,7 @@ struct place {
     uint64_t until_ms;    /* so long it is left out; 0: the place is free */
     uint64_t remember_ms; /* if there is noise again until then, it is left out for longer */
     uint32_t ms;          /* how long it was left out the last time */
+    uint32_t uid;         /* the object's owner */
 };
 
 /*
@@ -45,7 +50,7 @@ struct fp_noise {
     uint32_t all;    /* and the events in it */
     size_t n;        /* places left out */
     uint64_t next_ms;
-    struct place places[FP_NOISE_PLACES];
+    struct place places[PLACES];
     struct counter counters[SETS][WAYS];
 };
 
@@ -66,14 +71,15 @@ static bool is_at(const struct shared_place *p, uint64_t dev, uint64_t ino)
     return atomic_load(&p->ino) == ino && atomic_load(&p->dev) == dev;
 }
 
-enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, uint64_t dev, uint64_t ino)
+enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, const struct fp_noise_object *o)
 {
     const size_t n = atomic_load(&v->n);
 
     for (size_t i = 0; i < n; i++) {
         const uint32_t what = atomic_load(&v->places[i].what);
 
-        if (what != FP_LEFT_OUT_NOT && is_at(&v->places[i], dev, ino))
+        if (what != FP_LEFT_OUT_NOT
+            && (i < FP_NOISE_OWNERS ? is_at(&v->places[i], OF_OWNER, o->uid) : is_at(&v->places[i], o->dev, o->ino)))
             return (enum fp_left_out)what;
     }
     return FP_LEFT_OUT_NOT;
@@ -142,12 +148,13 @@ enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t e
     return c->names > FP_NOISE_MANY ? FP_LEFT_OUT_WHOLLY : FP_LEFT_OUT_ATTRIBUTES;
 }
 
-/* The place of that object; else a free one, or NULL. */
-static struct place *place_for(struct fp_noise *n, uint64_t dev, uint64_t ino, uint64_t now_ms)
+/* The place of that device and inode among some; else a free one of them, or NULL. */
+static struct place *place_for(struct fp_noise *n, size_t from, size_t to, uint64_t dev, uint64_t ino,
+                               uint64_t now_ms)
 {
     struct place *free_place = NULL;
 
-    for (size_t i = 0; i < FP_NOISE_PLACES; i++) {
+    for (size_t i = from; i < to; i++) {
         struct place *p = &n->places[i];
 
         if (p->ms != 0 && is_at(&n->view->places[i], dev, ino))
@@ -172,15 +179,11 @@ static void publish(struct fp_noise_view *v, size_t i, uint64_t dev, uint64_t in
         atomic_store(&v->n, (uint32_t)i + 1);
 }
 
-uint32_t fp_noise_leave_out(struct fp_noise *n, uint64_t dev, uint64_t ino, enum fp_left_out what,
-                            uint64_t now_ms)
+static uint32_t take_place(struct fp_noise *n, struct place *p, uint64_t dev, uint64_t ino, enum fp_left_out what,
+                           uint64_t now_ms)
 {
-    struct place *p = place_for(n, dev, ino, now_ms);
-    size_t i;
+    const size_t i = (size_t)(p - n->places);
 
-    if (p == NULL)
-        return 0;
-    i = (size_t)(p - n->places);
     /* A watch that was made just before may report the object again: that is no other noise. */
     if (p->until_ms == 0) {
         n->n++;
@@ -198,6 +201,66 @@ uint32_t fp_noise_leave_out(struct fp_noise *n, uint64_t dev, uint64_t ino, enum
     return p->ms;
 }
 
+static void end_place(struct fp_noise *n, size_t i)
+{
+    atomic_store(&n->view->places[i].what, FP_LEFT_OUT_NOT);
+    n->places[i].until_ms = 0;
+    n->n--;
+}
+
+/* The owner's own place comes instead of those of what he owns. */
+static struct fp_noise_end leave_owner_out(struct fp_noise *n, uint32_t uid, uint64_t now_ms)
+{
+    struct place *p = place_for(n, 0, FP_NOISE_OWNERS, OF_OWNER, uid, now_ms);
+
+    if (uid == 0 || p == NULL)
+        return (struct fp_noise_end){ .ms = 0 };
+    for (size_t i = FP_NOISE_OWNERS; i < PLACES; i++) {
+        struct place *own = &n->places[i];
+
+        if (own->uid == uid && own->until_ms != 0)
+            end_place(n, i);
+        if (own->uid == uid)
+            *own = (struct place){ .ms = 0 };
+    }
+    return (struct fp_noise_end){ .ms = take_place(n, p, OF_OWNER, uid, FP_LEFT_OUT_WHOLLY, now_ms), .owner = true };
+}
+
+/* The place where the owner is left out; NULL: he is not. */
+static const struct place *owner_place(const struct fp_noise *n, uint32_t uid)
+{
+    for (size_t i = 0; i < FP_NOISE_OWNERS; i++) {
+        if (n->places[i].until_ms != 0 && is_at(&n->view->places[i], OF_OWNER, uid))
+            return &n->places[i];
+    }
+    return NULL;
+}
+
+/* Places that are remembered are not free, either. */
+static bool owns_too_many(const struct fp_noise *n, uint32_t uid, uint64_t now_ms)
+{
+    size_t own = 0;
+
+    for (size_t i = FP_NOISE_OWNERS; i < PLACES; i++)
+        own += n->places[i].uid == uid && (n->places[i].until_ms != 0 || n->places[i].remember_ms > now_ms);
+    return own >= FP_NOISE_OWN && uid != 0;
+}
+
+struct fp_noise_end fp_noise_leave_out(struct fp_noise *n, const struct fp_noise_object *o, enum fp_left_out what,
+                                       uint64_t now_ms)
+{
+    const struct place *owner = owner_place(n, o->uid);
+    struct place *p;
+
+    if (owner != NULL)
+        return (struct fp_noise_end){ .ms = owner->ms, .owner = true, .before = true };
+    p = place_for(n, FP_NOISE_OWNERS, PLACES, o->dev, o->ino, now_ms);
+    if (p == NULL || (p->ms == 0 && owns_too_many(n, o->uid, now_ms)))
+        return leave_owner_out(n, o->uid, now_ms);
+    p->uid = o->uid;
+    return (struct fp_noise_end){ .ms = take_place(n, p, o->dev, o->ino, what, now_ms) };
+}
+
 void fp_noise_expire(struct fp_noise *n, uint64_t now_ms)
 {
     uint32_t used = 0;
@@ -205,14 +268,11 @@ void fp_noise_expire(struct fp_noise *n, uint64_t now_ms)
     if (now_ms < n->next_ms)
         return;
     n->next_ms = UINT64_MAX;
-    for (uint32_t i = 0; i < FP_NOISE_PLACES; i++) {
-        struct place *p = &n->places[i];
+    for (uint32_t i = 0; i < PLACES; i++) {
+        const struct place *p = &n->places[i];
 
-        if (p->until_ms != 0 && p->until_ms <= now_ms) {
-            atomic_store(&n->view->places[i].what, FP_LEFT_OUT_NOT);
-            p->until_ms = 0;
-            n->n--;
-        }
+        if (p->until_ms != 0 && p->until_ms <= now_ms)
+            end_place(n, i);
         if (p->until_ms == 0)
             continue;
         used = i + 1;

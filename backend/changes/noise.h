@@ -37,12 +37,25 @@
 #define FP_NOISE_FIRST_MS 10000u
 #define FP_NOISE_MOST_MS  1280000u
 
-#define FP_NOISE_PLACES 1024 /* that may be left out at a time */
+/*
+ * So many directories and files may be left out at a time, and so many of one owner.  More of his, or more than
+ * there are places for, and all that he owns is left out.  For root's there is no such rule: everybody's ways
+ * lead through root's directories.
+ */
+#define FP_NOISE_PLACES 1024u
+#define FP_NOISE_OWN    256u
+#define FP_NOISE_OWNERS 64u
 
 enum fp_left_out {
     FP_LEFT_OUT_NOT,
     FP_LEFT_OUT_ATTRIBUTES, /* of a directory its names are watched, of a file nothing */
     FP_LEFT_OUT_WHOLLY
+};
+
+/* A directory or file. */
+struct fp_noise_object {
+    uint64_t dev, ino;
+    uint32_t uid; /* its owner */
 };
 
 /* ---- how workers see it: shared memory, made before they are forked ---- */
@@ -54,10 +67,10 @@ struct fp_noise_view *fp_noise_view_create(void);
 /* In a worker: makes the view read-only for good.  0, or -1 with errno. */
 int fp_noise_view_protect(struct fp_noise_view *v);
 /*
- * How much is left out of the object with that device and inode.  A reader that runs while the daemon
+ * How much is left out of the object.  A reader that runs while the daemon
  * writes may see either state.  It reports to the daemon how much it did have watched, and that counts.
  */
-enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, uint64_t dev, uint64_t ino);
+enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, const struct fp_noise_object *o);
 
 /* ---- the daemon's side ---- */
 
@@ -74,14 +87,21 @@ void fp_noise_destroy(struct fp_noise **n);
  */
 enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t entries, uint64_t now_ms);
 
-/* Leaves the object out from now on.  Returns for how many milliseconds; 0: too many are left out. */
-uint32_t fp_noise_leave_out(struct fp_noise *n, uint64_t dev, uint64_t ino, enum fp_left_out what,
-                            uint64_t now_ms);
+/* What was left out. */
+struct fp_noise_end {
+    uint32_t ms; /* for so long; 0: nothing, as too many are left out */
+    bool owner;  /* all that the object's owner owns, */
+    bool before; /* and that is so already */
+};
+
+/* Leaves the object out from now on, or all that its owner owns. */
+struct fp_noise_end fp_noise_leave_out(struct fp_noise *n, const struct fp_noise_object *o, enum fp_left_out what,
+                                       uint64_t now_ms);
 
 /* Lets objects be watched again whose time is over. */
 void fp_noise_expire(struct fp_noise *n, uint64_t now_ms);
 
-/* How many places are left out now. */
+/* How many places are left out now, an owner's being one. */
 size_t fp_noise_places(struct fp_noise *n, uint64_t now_ms);
 
 #endif

@@ -100,6 +100,7 @@ static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
         return;
     fp_put_u64(w, k->dev);
     fp_put_u64(w, k->ino);
+    fp_put_u32(w, k->uid);
 }
 
 void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t)
@@ -137,11 +138,12 @@ static void get_key(struct fp_reader *r, struct fp_watch_key *k)
     p = fp_get_bytes(r, r->bad ? 0 : k->len);
     if (p != NULL)
         memcpy(k->bytes, p, k->len);
-    k->dev = k->ino = 0;
+    k->dev = k->ino = k->uid = 0;
     if (p == NULL || !fp_watch_key_is_inotify(k))
         return;
     k->dev = fp_get_u64(r);
     k->ino = fp_get_u64(r);
+    k->uid = fp_get_u32(r);
 }
 
 static void get_traversed(struct fp_reader *r, struct fp_walk_result *t)

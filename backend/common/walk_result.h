@@ -28,7 +28,9 @@
 struct fp_watch_key {
     uint8_t len; /* 0: no event reports changes */
     uint8_t bytes[FP_MAX_WATCH_KEY];
-    uint64_t dev, ino; /* which object that is; 0: unknown.  No part of the key: events do not say it */
+    /* Which object that is, and whose; 0: unknown.  No part of the key: events do not say it. */
+    uint64_t dev, ino;
+    uint32_t uid;
 };
 
 /* True for a key of inotify, which does not name the object itself, as one of fanotify does. */

@@ -72,6 +72,7 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
         return st;
     node->dev = m->dev;
     node->ino = m->ino;
+    node->uid = m->uid;
     fp_resolver_at(w->r, node->mount);
     sync = fp_resolver_sync(w->r, node->mount);
     again = sync != AT_STATX_SYNC_AS_STAT;

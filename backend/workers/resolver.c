@@ -106,8 +106,8 @@ void fp_node_identify(struct fp_node *n)
     struct statx st;
 
     n->mount = 0;
-    n->dev = n->ino = 0;
-    if (statx(n->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == -1)
+    n->dev = n->ino = n->uid = 0;
+    if (statx(n->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID | STATX_MNT_ID, &st) == -1)
         return;
     n->mount = mount_in(&st);
     /* File systems set the inode without being asked. */
@@ -115,6 +115,7 @@ void fp_node_identify(struct fp_node *n)
         return;
     n->dev = makedev(st.stx_dev_major, st.stx_dev_minor);
     n->ino = st.stx_ino;
+    n->uid = st.stx_uid;
 }
 
 static struct fp_mount_traits traits_of(const struct fp_resolver *r, uint32_t mount)
@@ -230,7 +231,7 @@ static enum fp_left_out left_out(const struct fp_resolver_settings *settings, co
 {
     if (by != FP_BY_INOTIFY || settings->noise == NULL)
         return FP_LEFT_OUT_NOT;
-    return fp_noise_view_find(settings->noise, n->dev, n->ino);
+    return fp_noise_view_find(settings->noise, &(struct fp_noise_object){ n->dev, n->ino, n->uid });
 }
 
 bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, struct fp_step_watch *step)
@@ -265,6 +266,7 @@ bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool director
     n->unwatchable = st != FP_OK;
     n->watch.dev = n->dev;
     n->watch.ino = n->ino;
+    n->watch.uid = n->uid;
     step->refused = step->refused || st == FP_BUSY;
     return by == FP_BY_INOTIFY && st == FP_OK;
 }

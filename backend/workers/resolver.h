@@ -45,6 +45,7 @@ struct fp_node {
     int fd; /* O_PATH; -1: the walk cannot go on */
     uint32_t mount;
     uint64_t dev, ino;
+    uint32_t uid;
     struct fp_watch_key watch; /* empty: no event reports changes there */
     bool quiet;                /* a directory's watch reports the names alone */
     bool unwatchable;          /* it could not be watched, as one that may not be read cannot */

@@ -26,6 +26,8 @@ MOST_QUESTIONS = 0.005      # of the other tenant's hits
 CHANGES = chosen(120, 5000)
 HOT = "/home/b/site/page3.html"
 MANY = 3000                 # files of one tenant
+PLACES = 1024               # of what is left out
+STRANGER = 12345            # a user of no other files
 ELSEWHERE, AT_ONCE = 20_000, 100    # other files; of which so many change, again and again with a rest
 REST_S = 0.01
 DIRECTORIES, LINKS = 6, 2000    # until each is left out, its events concern some 32,000 entries
@@ -209,6 +211,33 @@ def test_many_links_to_directories_that_change(server, root):
     assert {connection.ask(path).body for path in paths} == {b"last"}
     wait_for(lambda: "FP0048" in server.daemon.log_text(), "the daemon to say so")
     assert "/link0-" in server.daemon.log_text(), "FP0047 names a link to it"
+
+
+def touch_all(paths):
+    while True:
+        for path in paths:
+            os.utime(path)
+
+
+def test_one_owner_takes_the_places_of_no_other(server, root):
+    """He changes more files at once than there are places. The other tenant has his leases, and later noise has its place."""
+    connection = begin(server)
+    many = []
+    for number in range(2 * PLACES):
+        many.append(tree.put(root / f"home/a/many/{number}.html", "page"))
+        os.chown(many[-1], STRANGER, -1)
+    assert {connection.ask(f"/home/a/many/{path.name}").status for path in many} == {200}
+    with procs.beside(touch_all, many[::2]), procs.beside(touch_all, many[1::2]):
+        wait_for(lambda: connection.ask("/home/a/many/0.html") and f"user {STRANGER} owns" in server.daemon.log_text(), "FP0049")
+        # The watches that are there still report a few changes each.
+        wait_for(lambda: sum(note(connection.ask(HOT)) == "lease" for _ in range(1000)) >= 950, "the other tenant's leases")
+        leases = until_good(lambda: sum(note(connection.ask(HOT)) == "lease" for _ in range(HITS)), lambda made: made >= 0.95 * HITS)
+        assert server.daemon.counters()["noisy"] < PLACES / 2
+        with storm_of(writes, root / "home/b"):
+            wait_for(lambda: connection.ask("/home/b/site/page0.html") and "/home/b/site/page0.html reports" in server.daemon.log_text(),
+                     "another's noise to be left out")
+    print(f"{leases} of {HITS} hits were leases; {server.daemon.counters()['events']} events")
+    assert leases >= 0.95 * HITS
 
 
 def touch_in_turn(directory):

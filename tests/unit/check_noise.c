@@ -47,15 +47,28 @@ static enum fp_left_out events(int wd, bool names, unsigned n)
     return found;
 }
 
+static struct fp_noise_end leave_out_of(uint32_t uid, uint64_t ino)
+{
+    return fp_noise_leave_out(noise, &(struct fp_noise_object){ DEV, ino, uid }, FP_LEFT_OUT_WHOLLY, now_ms);
+}
+
+/* Of root's. */
 static uint32_t leave_out(uint64_t ino, enum fp_left_out what)
 {
-    return fp_noise_leave_out(noise, DEV, ino, what, now_ms);
+    return fp_noise_leave_out(noise, &(struct fp_noise_object){ DEV, ino, 0 }, what, now_ms).ms;
+}
+
+static enum fp_left_out left_out_of(uint32_t uid, uint64_t ino)
+{
+    return fp_noise_view_find(view, &(struct fp_noise_object){ DEV, ino, uid });
 }
 
 static void assert_left_out(uint64_t ino, enum fp_left_out what)
 {
-    ck_assert_int_eq((int)fp_noise_view_find(view, DEV, ino), (int)what);
-    ck_assert_int_eq((int)fp_noise_view_find(view, DEV + 1, ino), (int)FP_LEFT_OUT_NOT);
+    const struct fp_noise_object elsewhere = { DEV + 1, ino, 0 };
+
+    ck_assert_int_eq((int)left_out_of(0, ino), (int)what);
+    ck_assert_int_eq((int)fp_noise_view_find(view, &elsewhere), (int)FP_LEFT_OUT_NOT);
 }
 
 static void later(uint32_t ms)
@@ -203,6 +216,56 @@ START_TEST(no_more_places)
 }
 END_TEST
 
+/* All that he owns is left out instead, in one place: he takes no more from others. */
+START_TEST(one_owner_has_many)
+{
+    struct fp_noise_end end;
+
+    for (uint64_t ino = 1; ino <= FP_NOISE_OWN; ino++)
+        ck_assert(!leave_out_of(1000, ino).owner);
+    ck_assert_int_eq((int)left_out_of(1000, FP_NOISE_OWN + 2), (int)FP_LEFT_OUT_NOT);
+    end = leave_out_of(1000, FP_NOISE_OWN + 1);
+    ck_assert(end.owner && !end.before);
+    ck_assert_uint_eq(end.ms, FP_NOISE_FIRST_MS);
+    ck_assert_uint_eq(fp_noise_places(noise, now_ms), 1);
+    ck_assert_int_eq((int)left_out_of(1000, FP_NOISE_OWN + 2), (int)FP_LEFT_OUT_WHOLLY);
+    ck_assert_int_eq((int)left_out_of(1001, FP_NOISE_OWN + 2), (int)FP_LEFT_OUT_NOT);
+    end = leave_out_of(1000, FP_NOISE_OWN + 3);
+    ck_assert(end.owner && end.before);
+    ck_assert(!leave_out_of(1001, 1).owner);
+    later(FP_NOISE_FIRST_MS);
+    ck_assert_int_eq((int)left_out_of(1000, FP_NOISE_OWN + 2), (int)FP_LEFT_OUT_NOT);
+    ck_assert(!leave_out_of(1000, 1).owner);
+}
+END_TEST
+
+/* Not at once, but each for as long as places are remembered. */
+START_TEST(one_owner_has_many_in_turn)
+{
+    for (uint64_t ino = 1; ino <= FP_NOISE_OWN; ino++) {
+        ck_assert(!leave_out_of(1000, ino).owner);
+        if (ino % 64 == 0)
+            later(FP_NOISE_FIRST_MS / 4);
+    }
+    later(FP_NOISE_FIRST_MS / 2);
+    ck_assert(leave_out_of(1000, FP_NOISE_OWN + 1).owner);
+}
+END_TEST
+
+/* Several owners together: the next one's own things are left out. */
+START_TEST(owners_take_all_places)
+{
+    for (uint64_t ino = 0; ino < FP_NOISE_PLACES; ino++)
+        ck_assert(!leave_out_of(1000 + (uint32_t)(ino / FP_NOISE_OWN), ino).owner);
+    ck_assert(leave_out_of(2000, FP_NOISE_PLACES).owner);
+    ck_assert_int_eq((int)left_out_of(2000, FP_NOISE_PLACES + 1), (int)FP_LEFT_OUT_WHOLLY);
+    ck_assert_uint_eq(leave_out(FP_NOISE_PLACES + 1, FP_LEFT_OUT_WHOLLY), 0);
+    for (uint32_t uid = 2001; uid < 2000 + FP_NOISE_OWNERS; uid++)
+        ck_assert(leave_out_of(uid, uid).owner);
+    ck_assert_uint_eq(leave_out_of(3000, 3000).ms, 0);
+}
+END_TEST
+
 /* Nothing happens: a reader of the number sees that their time is over. */
 START_TEST(expired_while_nothing_happens)
 {
@@ -228,6 +291,9 @@ static Suite *make_suite(void)
     tcase_add_test(t, longer_if_it_goes_on);
     tcase_add_test(t, reported_again);
     tcase_add_test(t, no_more_places);
+    tcase_add_test(t, one_owner_has_many);
+    tcase_add_test(t, one_owner_has_many_in_turn);
+    tcase_add_test(t, owners_take_all_places);
     tcase_add_test(t, expired_while_nothing_happens);
     return s;
 }
