@@ -17,6 +17,7 @@ pytestmark = pytest.mark.needs_flashpache
 
 TIMEOUT_S = 20
 PAIRS = chosen(600, 6000)       # of requests: the page, then another site's file
+MOST_PAIRS = 20 * PAIRS
 OTHER = b"another site's own file\n"
 FORGED = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nContent-Type: text/html\r\n\r\nFORGED\n"
 # The part that the page includes, and what the link leads to in turn.
@@ -123,7 +124,10 @@ def test_the_next_response_is_the_servers(server, root, kind, pipelined):
     _, targets = KINDS[kind]
     bodies = set()
     with Swapping({root / "t1/d": targets}, user_ids()[0]), Connection(server.port) as client:
-        for number in range(PAIRS):
+        for number in range(MOST_PAIRS):
+            # The process that switches the link may get no time for a while.
+            if number >= PAIRS and len(bodies) > 1:
+                break
             if pipelined:
                 client.send(page, "/other/file.txt")
             else:
