@@ -434,8 +434,6 @@ static bool has_socket(const struct daemon *d)
     return found;
 }
 
-/* The MPM calls it in the parent, also for other reasons than a death. status is an exit status or
- * a signal. */
 /* Somebody may have emptied the runtime directory. */
 static void make_directory_again(const struct daemon *d)
 {
@@ -450,6 +448,8 @@ static void make_directory_again(const struct daemon *d)
     apr_pool_destroy(p);
 }
 
+/* The MPM calls it in the parent, also for other reasons than a death. status is an exit status or
+ * a signal. */
 static void maintain(int reason, void *data, apr_wait_t status)
 {
     struct daemon *d = data;

@@ -404,10 +404,11 @@ static struct fp_lease *create(apr_pool_t *pool, const void *owner, const char *
     const apr_size_t step = pool == NULL ? aligned(fp_step_size(last, a->n_names)) : 0;
     const apr_size_t size = head + step + FP_ITEM_KEY_SIZE(len);
     struct fp_lease *lease = pool == NULL ? malloc(size) : apr_palloc(pool, size);
-    char *at = (char *)lease + head;
+    char *at;
 
     if (lease == NULL)
         return NULL;
+    at = (char *)lease + head;
     memset(lease, 0, head);
     lease->answer = pool == NULL ? NULL : a;
     lease->last = pool == NULL ? pack(&at, last, a->n_names) : last;
