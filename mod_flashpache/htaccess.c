@@ -250,7 +250,9 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     const apr_uint64_t bit = (apr_uint64_t)1 << fp_request_step_number(q, s);
     const bool pure = (q->access_pure & bit) != 0 && fp_parsed_may_keep(&s->access[name]);
     const unsigned opened = q->access_opened;
+    const apr_size_t before = fp_parsed_memory();
     struct fp_parse made = { .override_opts = h->override_opts };
+    apr_size_t after;
 
     /* The pool has no parent: it lives longer than the request, and the thread that releases it
      * last destroys it. */
@@ -267,6 +269,8 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
         made.text = q->access_text;
         made.merged = merge(r, &made, h);
     }
+    after = fp_parsed_memory();
+    made.bytes = after > before ? after - before : 0;
     fp_parsed_keep(r, q, s, name, h, &made);
 }
 

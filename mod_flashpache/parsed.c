@@ -3,6 +3,7 @@
 #include "parsed.h"
 
 #include <apr_strings.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "lease.h"
 #include "settings.h"
 
-/* About what a parsed file takes: its pool, and what directives and compiled patterns make of its text. */
+/* The least that a parsed file takes: its pool, and what directives and compiled patterns make of its text. */
 #define POOL_LEAST ((apr_size_t)8 * 1024)
 #define TEXT_TIMES 8
 /* About what the configuration takes that is merged of it and of sections. */
@@ -117,19 +118,39 @@ bool fp_parsed_may_keep(const struct fp_access *access)
     return fp_table_takes(table, bytes_for(access, true, false));
 }
 
-void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
-                    const struct htaccess_result *h, const struct fp_parse *parse)
+apr_size_t fp_parsed_memory(void)
 {
-    const bool room = fp_table_takes(table, bytes_for(&s->access[name], true, true));
-    struct fp_parsed *p = apr_pcalloc(parse->pool, sizeof(*p));
-    char *key = apr_palloc(parse->pool, FP_ITEM_KEY_SIZE(s->end));
+    const struct mallinfo2 m = mallinfo2();
+
+    return m.uordblks + m.hblkhd;
+}
+
+static apr_size_t bytes_of(const struct fp_access *access, const struct fp_parse *parse)
+{
+    const apr_size_t least = bytes_for(access, parse->conf != NULL, parse->merged.walk != NULL);
+
+    return parse->bytes > least ? parse->bytes : least;
+}
+
+/* What is kept of a parse whose result takes too much. */
+static struct fp_parse without_result(const struct fp_parse *parse)
+{
+    apr_pool_clear(parse->pool);
+    return (struct fp_parse){ .pool = parse->pool, .override_opts = parse->override_opts };
+}
+
+void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
+                    const struct htaccess_result *h, const struct fp_parse *made)
+{
+    const struct fp_parse parse =
+        fp_table_takes(table, bytes_of(&s->access[name], made)) ? *made : without_result(made);
+    struct fp_parsed *p = apr_pcalloc(parse.pool, sizeof(*p));
+    char *key = apr_palloc(parse.pool, FP_ITEM_KEY_SIZE(s->end));
 
     fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
-    p->parse = *parse;
-    if (!room)
-        p->parse.merged.walk = NULL;
-    p->item.bytes = bytes_for(&s->access[name], parse->conf != NULL, p->parse.merged.walk != NULL);
-    p->dir = apr_pstrdup(parse->pool, h->dir);
+    p->parse = parse;
+    p->item.bytes = bytes_of(&s->access[name], &parse);
+    p->dir = apr_pstrdup(parse.pool, h->dir);
     p->override = h->override;
     p->name = name;
     p->access = s->access[name];

@@ -31,6 +31,7 @@ struct fp_parse {
     ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
     const char *text;        /* that was parsed, as long as the file; NULL without conf */
     struct fp_merged merged; /* with the sections of its directory, if it is the only access file there */
+    apr_size_t bytes;        /* what the process took meanwhile */
 };
 
 struct fp_parsed {
@@ -68,10 +69,17 @@ struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *
 int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const struct htaccess_result *h,
                       const struct fp_step **step_r);
 
-/* True if there is room for what such a file is parsed to. */
+/* True if there is room for what such a file is parsed to, as far as its length tells. */
 bool fp_parsed_may_keep(const struct fp_access *access);
 
-/* Keeps it for the file of the result that core made (as missing() found it). The pool is the table's now. */
+/*
+ * The bytes that malloc() has given out, to all threads. What a text is parsed to can be told neither by its length
+ * nor by its pool: a line of regular expression with repeats takes megabytes, from malloc().
+ */
+apr_size_t fp_parsed_memory(void);
+
+/* Keeps it for the file of the result that core made (as missing() found it), or, if it takes too much, only the fact
+ * that it is to be parsed for each request. The pool is the table's now. */
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, const struct fp_parse *parse);
 

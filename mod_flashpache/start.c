@@ -29,6 +29,7 @@
 #define CONTENTS_LEAST ((apr_size_t)16 * 1024)
 #define PARSED_SHARE   32
 #define PARSED_LEAST   ((apr_size_t)512 * 1024) /* sixty access files of the usual size */
+#define PARSED_MOST    ((apr_size_t)64 << 20)
 
 /* Looks at a path until the daemon hears of it. Then it is worth a walk, which costs
  * more than a look and saves a part of each later one. In little memory the daemon
@@ -127,6 +128,7 @@ static unsigned admission_of(const struct fp_settings *settings)
 bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
 {
     const struct fp_settings *settings = fp_settings_of(s);
+    const apr_size_t parsed = bytes_of_child(PARSED_SHARE, PARSED_LEAST);
     int threads = 1;
 
     fp_daemon_leave(s);
@@ -152,6 +154,6 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
     fp_shared_init(settings->leases > 0);
     fp_look_init(admission_of(settings));
     fp_lease_init(p, settings->leases, bytes_of_child(CONTENTS_SHARE, CONTENTS_LEAST), threads <= 1);
-    fp_parsed_init(p, settings->parsed, bytes_of_child(PARSED_SHARE, PARSED_LEAST));
+    fp_parsed_init(p, settings->parsed, parsed < PARSED_MOST ? parsed : PARSED_MOST);
     return true;
 }
