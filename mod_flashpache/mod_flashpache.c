@@ -176,8 +176,13 @@ static void register_hooks(apr_pool_t *p)
     APR_OPTIONAL_HOOK(ap, status_hook, fp_status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }
 
-AP_DECLARE_MODULE(flashpache) = { STANDARD20_MODULE_STUFF, NULL,          NULL,           fp_settings_create,
-                                  fp_settings_merge,       fp_directives, register_hooks,
+AP_DECLARE_MODULE(flashpache) = { STANDARD20_MODULE_STUFF,
+                                  fp_settings_create_section,
+                                  fp_settings_merge_sections,
+                                  fp_settings_create,
+                                  fp_settings_merge,
+                                  fp_directives,
+                                  register_hooks,
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 70)
                                   AP_MODULE_FLAG_NONE
 #endif

@@ -22,6 +22,21 @@ APLOG_USE_MODULE(flashpache);
 #define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT    apr_time_from_sec(60)
 
+void *fp_settings_create_section(apr_pool_t *p, char *dir)
+{
+    struct fp_section_settings *n = apr_palloc(p, sizeof(*n));
+
+    (void)dir;
+    n->status = -1;
+    return n;
+}
+
+void *fp_settings_merge_sections(apr_pool_t *p, void *base, void *add)
+{
+    (void)p;
+    return ((struct fp_section_settings *)add)->status != -1 ? add : base;
+}
+
 void *fp_settings_create(apr_pool_t *p, server_rec *s)
 {
     struct fp_settings *n = apr_pcalloc(p, sizeof(*n));
@@ -235,6 +250,13 @@ static const char *set_word(cmd_parms *cmd, void *dir, const char *arg)
     return apr_psprintf(cmd->pool, "%s %s: %s", cmd->cmd->name, arg, words->advice);
 }
 
+static const char *set_status(cmd_parms *cmd, void *section, int on)
+{
+    (void)cmd;
+    ((struct fp_section_settings *)section)->status = on;
+    return NULL;
+}
+
 /* cmd->info: the offset of a path, which is relative to ServerRoot as in httpd's own directives. */
 static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
 {
@@ -426,6 +448,8 @@ const command_rec fp_directives[] = {
                   "On: responses say in Server-Timing how their path was found"),
     AP_INIT_TAKE1("FlashpacheUnavailable", set_word, (void *)&unavailable_words, RSRC_CONF,
                   "what a request gets whose file system is out of service: httpd (looks itself, default) or 503"),
+    AP_INIT_FLAG("FlashpacheStatus", set_status, NULL, ACCESS_CONF,
+                 "On: the handler flashpache-status works in this section (not in .htaccess)"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,
                   "the absolute path of flashpached's socket"),
     AP_INIT_TAKE1("FlashpacheTimeout", set_timeout, NULL, RSRC_CONF,

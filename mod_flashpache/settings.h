@@ -48,7 +48,15 @@ struct fp_settings {
     const void *rules;     /* httpd22/rules.h; NULL with httpd 2.4 */
 };
 
+/* The settings of a section, <Directory> or <Location>. */
+struct fp_section_settings {
+    int status; /* FlashpacheStatus: 0, 1 or -1: not set */
+};
+
 extern const command_rec fp_directives[];
+
+void *fp_settings_create_section(apr_pool_t *p, char *dir);
+void *fp_settings_merge_sections(apr_pool_t *p, void *base, void *add);
 
 void *fp_settings_create(apr_pool_t *p, server_rec *s);
 void *fp_settings_merge(apr_pool_t *p, void *base, void *add);

@@ -91,5 +91,7 @@ static void register_hooks(apr_pool_t *p)
 }
 
 module AP_MODULE_DECLARE_DATA flashpache_module = {
-    STANDARD20_MODULE_STUFF, NULL, NULL, fp_settings_create, fp_settings_merge, fp_directives, register_hooks
+    STANDARD20_MODULE_STUFF, fp_settings_create_section, fp_settings_merge_sections,
+    fp_settings_create,      fp_settings_merge,          fp_directives,
+    register_hooks
 };

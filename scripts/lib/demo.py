@@ -111,7 +111,7 @@ def print_config(*pairs):
     if "flashpache" in v:
         lines += [f"LoadModule flashpache_module \"{v['flashpache']}\"", "FlashpacheEngine On",
                   f"FlashpacheSocket \"{v['socket']}\"",
-                  "<Location \"/flashpache-status\">", "  SetHandler flashpache-status",
+                  "<Location \"/flashpache-status\">", "  SetHandler flashpache-status", "  FlashpacheStatus On",
                   "</Location>"]
     print("\n".join(lines))
 

@@ -9,7 +9,7 @@ HOST = "status.test"
 PAGE = "/fp"
 MOD_STATUS = "/server-status"
 MODULES = ("status",)
-VHOST = ([HOST], f"FlashpacheEngine Off\n<Location {PAGE}>\nSetHandler flashpache-status\n"
+VHOST = ([HOST], f"FlashpacheEngine Off\n<Location {PAGE}>\nSetHandler flashpache-status\nFlashpacheStatus On\n"
                  f"Require local\n</Location>\n<Location {MOD_STATUS}>\nSetHandler server-status\n"
                  "Require local\n</Location>")
 

@@ -28,7 +28,7 @@ def site(lab, base, slow_directory):
     root = slow_directory(source, DELAY_MS * 1000)
     config = (f"FlashpacheEngine Shadow\nFlashpacheTimeout 10s\n<Directory {root}>\nAllowOverride None\n</Directory>\n"
               "<Files denied.txt>\nRequire all denied\n</Files>\n")
-    here = "<Location /fp>\nSetHandler flashpache-status\n</Location>\n"
+    here = "<Location /fp>\nSetHandler flashpache-status\nFlashpacheStatus On\n</Location>\n"
     server = lab.under_test("forecast", root, config=config, extra_modules=MODULES,
                             vhosts=[(["localhost"], here), (["quiet.test"], ""), VHOST])
     yield server

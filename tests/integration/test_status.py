@@ -2,6 +2,7 @@
 """The status page and the counters: every request is in them, once, where the log has it."""
 
 import collections
+import itertools
 import json
 import os
 import re
@@ -34,6 +35,7 @@ FRONT_CONTROLLERS = {
     "inherited": (f"{WORDPRESS_RULES}RewriteOptions Inherit\n", "RewriteEngine On\nRewriteOptions InheritDown\n"),
     "fallback": ("FallbackResource /index.php\n", ""),
 }
+NUMBERS = itertools.count()
 TIMING = 'FlashpacheServerTiming On\nHeader always add Server-Timing "app;dur=1"'
 
 
@@ -445,3 +447,22 @@ def test_page_of_a_site_with_a_front_controller(lab, base, module_path, flashpac
         for query, begin in (("", "<!DOCTYPE html>"), ("?auto", "Flashpache"), ("?prometheus", "# ")):
             status, _, text = status_kit.fetch(server, f"/flashpache-status{query}", host="localhost")
             assert status == 200 and text.startswith(begin), text[:200]
+
+
+@pytest.mark.parametrize("how", ("SetHandler flashpache-status", "AddHandler flashpache-status .txt",
+                                 "RewriteEngine On\nRewriteRule . - [H=flashpache-status]", "<If true>\nSetHandler flashpache-status\n</If>"))
+def test_no_access_file_makes_a_page(lab, base, how):
+    """The page names the paths of all sites, and only the server's configuration says where it is."""
+    root = base / f"tenants-{next(NUMBERS)}"
+    tree.put(root / "a/.htaccess", f"{how}\n")
+    tree.put(root / "a/page.txt", "page\n")
+    server = lab.under_test(root.name, root, config=f"<Directory {root}>\nAllowOverride All\n</Directory>\n",
+                            vhosts=[(["localhost"], ""), status_kit.VHOST])
+    for query in ("", "?auto", "?prometheus"):
+        status, text = get(server.port, f"/a/page.txt{query}")
+        assert status == 403 and str(base).encode() not in text and b"lease" not in text, text
+    assert "FP0126" in server.error_text()
+    assert page(server)
+    tree.put(root / "a/.htaccess", f"FlashpacheStatus On\n{how}\n")
+    assert get(server.port, "/a/page.txt")[0] == 500
+    lab.end()
