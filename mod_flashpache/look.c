@@ -18,6 +18,8 @@
 #include "open_path.h"
 #include "shared.h"
 
+#define NEAREST 4 /* directories above a path that may be the known one */
+
 static unsigned admission;
 
 void fp_look_init(unsigned looks)
@@ -25,7 +27,7 @@ void fp_look_init(unsigned looks)
     admission = looks;
 }
 
-/* ---- the last component ---- */
+/* ---- below a known directory ---- */
 
 /*
  * Opens the directory by its path, and only if it is the one in the step. A switch of a link or a rename shows in the
@@ -41,103 +43,188 @@ static int open_directory(const char *path, const struct fp_step *step)
     return fd;
 }
 
+/* A component that is looked at. */
+struct component {
+    int dir; /* it lies in */
+    const char *name;
+    uint64_t dev; /* the file system that it has to lie on */
+};
+
 static bool is_file_of(const struct stat *st, uint64_t dev)
 {
     return S_ISREG(st->st_mode) && st->st_dev == dev;
 }
 
-/* Looks at the regular file of that name, on the file system of that number, and opens it if that is wanted.
- * What is no file, such as a FIFO, is not opened, since that may have effects. */
-static fp_status look_in(int dir, const char *name, uint64_t dev, bool open, struct fp_answer *a,
-                         struct stat *st_r)
+/* Looks at the regular file, and opens it if that is wanted. What is no file, such as a FIFO, is not opened, since
+ * that may have effects. */
+static fp_status look_at_file(const struct component *c, bool open, struct fp_answer *a, struct fp_meta *m)
 {
+    struct stat st;
     ino_t ino;
 
-    if (fstatat(dir, name, st_r, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == -1)
+    if (fstatat(c->dir, c->name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == -1)
         return fp_status_from_errno(errno);
-    if (!is_file_of(st_r, dev))
+    if (!is_file_of(&st, c->dev))
         return FP_FAILED;
-    if (!open)
-        return FP_OK;
-    ino = st_r->st_ino;
-    a->fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
-    if (a->fd == -1)
-        return fp_status_from_errno(errno);
-    if (fstat(a->fd, st_r) == 0 && is_file_of(st_r, dev) && st_r->st_ino == ino)
-        return FP_OK;
-    fp_close(&a->fd);
-    return FP_FAILED;
+    if (open) {
+        ino = st.st_ino;
+        a->fd = openat(c->dir, c->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+        if (a->fd == -1)
+            return fp_status_from_errno(errno);
+        if (fstat(a->fd, &st) == -1 || !is_file_of(&st, c->dev) || st.st_ino != ino) {
+            fp_close(&a->fd);
+            return FP_FAILED;
+        }
+    }
+    *m = fp_meta_from_stat(&st);
+    return FP_OK;
 }
 
-/* The same by a path whose directory is that of the last step. */
-static fp_status look_in_step(const char *path, size_t len, bool open, struct fp_answer *a,
-                              struct stat *st_r)
+/* Opens the directory and looks at it: at nothing that is mounted there, nor through a link. It may have no access
+ * file: that is the daemon's to keep. */
+static fp_status look_at_directory(const struct component *c, const struct fp_names *names, struct fp_step *step,
+                                   int *fd_r)
 {
-    const struct fp_step *above = &a->steps[a->n_steps - 1];
-    const uint64_t dev = fp_step_target(above)->dev;
-    char name[FP_MAX_PATH + 1], *slash;
-    fp_status status;
-    int dir;
+    struct stat st;
 
-    memcpy(name, path, len);
-    name[len] = '\0';
-    slash = strrchr(name, '/');
-    *slash = '\0';
-    dir = open_directory(slash > name ? name : "/", above);
-    if (dir == -1)
+    *fd_r = fp_open_child_directory(c->dir, c->name);
+    if (*fd_r == -1)
+        return errno == ENOENT ? FP_ABSENT : FP_FAILED;
+    if (fstat(*fd_r, &st) == -1 || !S_ISDIR(st.st_mode) || st.st_dev != c->dev)
         return FP_FAILED;
-    status = look_in(dir, slash + 1, dev, open, a, st_r);
-    fp_close(&dir);
+    step->self = fp_meta_from_stat(&st);
+    for (unsigned i = 0; i < names->n; i++) {
+        char name[FP_MAX_NAME + 1];
+
+        memcpy(name, names->list[i].name, names->list[i].len);
+        name[names->list[i].len] = '\0';
+        if (fstatat(*fd_r, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 || errno != ENOENT)
+            return FP_FAILED;
+        step->access[i].status = FP_ABSENT;
+    }
+    return FP_OK;
+}
+
+/* Adds a step, and where it is a directory goes there. */
+static fp_status take_step(struct component *c, const struct fp_look_wish *wish, size_t end, struct fp_answer *a)
+{
+    struct fp_step *step = &a->steps[a->n_steps];
+    fp_status status = FP_FAILED;
+    int fd = -1;
+
+    step->end = (uint16_t)end;
+    step->target_status = FP_OK;
+    step->slot = FP_NO_SLOT;
+    step->generation = 0;
+    /* Most of what ends a path is a file. */
+    if (end == wish->len)
+        status = look_at_file(c, wish->open, a, &step->self);
+    if (status == FP_FAILED)
+        status = look_at_directory(c, wish->names, step, &fd);
+    if (status == FP_OK && fd != -1) {
+        fp_close(&c->dir);
+        c->dir = fd;
+    } else {
+        fp_close(&fd);
+    }
+    step->status = status;
+    a->n_steps += status == FP_OK || status == FP_ABSENT;
     return status;
 }
 
-/* Adds the last step, where *a has the steps to its
- * directory. True: it is a regular file, or it is absent. */
-static bool look_at_last(const char *path, size_t len, bool open, struct fp_answer *a)
+/*
+ * Goes from the known directory, whose path has above bytes and to which *a has the steps, to the path's end or to
+ * the first name that is absent. False: another thing stands on the way.
+ */
+static bool go_down(const struct fp_look_wish *wish, size_t above, struct fp_answer *a)
 {
-    struct fp_step *last = &a->steps[a->n_steps];
-    struct stat st;
+    const struct fp_step *known = &a->steps[a->n_steps - 1];
+    struct component c = { .dev = fp_step_target(known)->dev };
+    char path[FP_MAX_PATH + 1];
+    fp_status status = FP_OK;
+    size_t at = above, end;
 
-    last->end = (uint16_t)len;
-    last->target_status = FP_OK;
-    last->slot = FP_NO_SLOT;
-    last->generation = 0;
-    last->status = look_in_step(path, len, open, a, &st);
-    if (last->status == FP_OK)
-        last->self = fp_meta_from_stat(&st);
-    return last->status == FP_OK || last->status == FP_ABSENT;
+    memcpy(path, wish->path, wish->len);
+    path[wish->len] = '\0';
+    path[above] = '\0';
+    c.dir = open_directory(above > 1 ? path : "/", known);
+    if (c.dir == -1)
+        return false;
+    for (; status == FP_OK && at < wish->len; at = end) {
+        end = fp_path_child_len(wish->path, wish->len, at);
+        if (a->n_steps == FP_MAX_STEPS) {
+            status = FP_FAILED;
+            break;
+        }
+        memcpy(path, wish->path + at + (at > 1), end - at - (at > 1));
+        path[end - at - (at > 1)] = '\0';
+        c.name = path;
+        status = take_step(&c, wish, end, a);
+    }
+    fp_close(&c.dir);
+    return status == FP_OK || status == FP_ABSENT;
 }
 
-/* ---- in the directory ---- */
-
-/* Looks in the directory whose steps the table has. */
-static bool look(const struct fp_lease_view *view, const struct fp_look_wish *wish, struct fp_answer *a)
+/*
+ * A directory above the path whose steps the table has: one of the nearest, or the document root, which strangers'
+ * paths of many components lie below. The length of its path, or 0.
+ */
+static size_t find_known(const struct fp_answer_view *answers, const struct fp_look_wish *wish, struct fp_answer *a)
 {
-    const struct fp_answer_view *answers = fp_lease_view_answers(view);
-    const size_t above = fp_path_parent_len(wish->path, wish->len);
+    size_t above = wish->len;
+
+    for (unsigned n = 0; n < NEAREST && above > 1; n++) {
+        above = fp_path_parent_len(wish->path, above);
+        if (fp_answer_view_find_dir(answers, wish->names, wish->path, above, a))
+            return above;
+    }
+    return wish->root_len != 0 && wish->root_len < above
+                   && fp_answer_view_find_dir(answers, wish->names, wish->path, wish->root_len, a)
+               ? wish->root_len
+               : 0;
+}
+
+/* Looks below a directory whose steps the table has. *known_r: the length of its path. */
+static bool look(const struct fp_lease_view *view, const struct fp_look_wish *wish, struct fp_answer *a,
+                 size_t *known_r)
+{
+    size_t above;
+    unsigned n;
 
     /* After a rest the daemon has to be asked, so that its heart beats again. */
     if (fp_lease_view_is_overdue(view, fp_now_ms()))
         return false;
-    if (!fp_answer_view_find_dir(answers, wish->names, wish->path, above, a) || !a->may_look
-        || (wish->fresh && !a->above_watched) || a->n_names != wish->names->n
-        || !look_at_last(wish->path, wish->len, wish->open, a))
+    above = find_known(fp_lease_view_answers(view), wish, a);
+    if (above == 0 || !a->may_look || (wish->fresh && !a->above_watched) || a->n_names != wish->names->n)
         return false;
-    /* So the directory and its access files are as the steps say. */
-    if (!fp_shared_holds(view, a)) {
+    n = a->n_steps;
+    if (!go_down(wish, above, a)) {
         fp_close(&a->fd);
         return false;
     }
-    fp_lease_view_reference(view, a->steps[a->n_steps - 1].slot);
+    /* So the directory and its access files are as the steps say. */
+    if (!fp_shared_holds_above(view, a, n)) {
+        fp_close(&a->fd);
+        return false;
+    }
+    fp_lease_view_reference(view, a->steps[n - 1].slot);
     a->local = a->fd != -1;
-    a->n_steps++;
+    *known_r = above;
     return true;
+}
+
+/* True if the daemon is to hear of the path. */
+static bool counts(const char *path, size_t len)
+{
+    const unsigned looks = fp_look_counts_add(path, len);
+
+    return looks > 0 && looks % admission == 0;
 }
 
 fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, struct fp_answer *a,
                   struct fp_lease_view **view_r)
 {
-    unsigned looks;
+    size_t known, child;
     fp_status st;
 
     *view_r = NULL;
@@ -146,13 +233,16 @@ fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, str
     st = fp_shared_view(client, view_r);
     if (st != FP_OK)
         return st;
-    if (!look(*view_r, wish, a)) {
+    if (!look(*view_r, wish, a, &known)) {
         fp_lease_view_release(view_r);
         return FP_ABSENT;
     }
-    looks = fp_look_counts_add(wish->path, wish->len);
-    /* This answer is good whether or not the daemon hears of it. */
-    if (looks > 0 && looks % admission == 0)
+    /* This answer is good whether or not the daemon hears of it. Nor is a directory on the way known: with it the next
+     * looks are shorter. */
+    child = fp_path_child_len(wish->path, wish->len, known);
+    if (counts(wish->path, wish->len))
         fp_client_hint(client, wish->path, wish->len, wish->names);
+    if (child != wish->len && a->steps[a->n_steps - 1].end > child && counts(wish->path, child))
+        fp_client_hint(client, wish->path, child, wish->names);
     return FP_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child's own look at a file that the table of answers does not have, where it has the file's
- * directory. Most files of a large site are asked for seldom: a question costs as much as two requests.
+ * A child's own look at a file that the table of answers does not have, where it has a directory
+ * above it. Most files of a large site are asked for seldom: a question costs as much as two requests.
  * After some looks (look_counts.h) the child leaves the daemon a hint, so that files in use come into
  * the table.
  */
@@ -28,12 +28,13 @@ struct fp_look_wish {
     const struct fp_names *names; /* of access files */
     bool fresh;                   /* only where this machine's changes on the way there are reported */
     bool open;                    /* the file is to be sent */
+    size_t root_len;              /* of the document root, if the path lies below it; else 0 */
 };
 
 /*
- * Looks at a path. Its directory must be in the table with the access files of these names, and lie on a
+ * Looks at a path. A directory above it must be in the table with the access files of these names, and lie on a
  * file system of this machine. Only that one can make it wait. FP_OK: *a says that the path is absent, or a
- * regular file, which is open if that was wanted. It is as true as stock httpd's own look. There is no
+ * directory, or a regular file, which is open if that was wanted. Directories below the known one have no access file. It is as true as stock httpd's own look. There is no
  * lease on it, as only the steps to the directory have slots. *view_r and all other statuses are as for
  * fp_shared_find().
  */

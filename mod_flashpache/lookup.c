@@ -4,6 +4,7 @@
 
 #include <apr_atomic.h>
 #include <apr_strings.h>
+#include <http_core.h>
 #include <http_log.h>
 
 #include "common/client.h"
@@ -175,11 +176,21 @@ static fp_status find_shared(const request_rec *r, const struct wish *wish, stru
     return found_r->lease != NULL ? FP_OK : FP_ABSENT;
 }
 
-/* Looks at a file in a known directory. Returns as fp_look(). */
+/* The length of the document root if the path lies below it, else 0. */
+static apr_size_t root_len_of(const request_rec *r, const struct wish *wish)
+{
+    const char *root = ap_document_root((request_rec *)r);
+    const apr_size_t len = root != NULL ? strlen(root) : 0;
+
+    return len > 1 && len < wish->len && wish->path[len] == '/' && memcmp(wish->path, root, len) == 0 ? len : 0;
+}
+
+/* Looks at a file below a known directory. Returns as fp_look(). */
 static fp_status look(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    const struct fp_look_wish file = { wish->path, wish->len, &settings->names, wish->fresh, wish->to_send };
+    const struct fp_look_wish file = { wish->path,  wish->len,     &settings->names,
+                                       wish->fresh, wish->to_send, root_len_of(r, wish) };
     struct fp_answer *a = fp_request_buf(r);
     struct fp_lease_view *view;
     fp_status st;

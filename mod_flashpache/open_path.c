@@ -18,21 +18,37 @@
 #define RESOLVE_CACHED 0x20
 #endif
 
-int fp_open_from_memory(const char *path, int flags)
+static int open_resolved(int dir, const char *path, int flags, unsigned resolve)
 {
-    const struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC, .resolve = RESOLVE_CACHED };
+    const struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC, .resolve = resolve };
 
-    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+    return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 }
 #else
-int fp_open_from_memory(const char *path, int flags)
+#define RESOLVE_CACHED      0
+#define RESOLVE_NO_XDEV     0
+#define RESOLVE_NO_SYMLINKS 0
+
+static int open_resolved(int dir, const char *path, int flags, unsigned resolve)
 {
+    (void)dir;
     (void)path;
     (void)flags;
+    (void)resolve;
     errno = ENOSYS;
     return -1;
 }
 #endif
+
+int fp_open_from_memory(const char *path, int flags)
+{
+    return open_resolved(AT_FDCWD, path, flags, RESOLVE_CACHED);
+}
+
+int fp_open_child_directory(int dir, const char *name)
+{
+    return open_resolved(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
+}
 
 bool fp_is_directory_of(int fd, const struct fp_step *step)
 {

@@ -11,6 +11,10 @@ struct fp_step;
  * O_CLOEXEC. So it waits for nothing. -1 with errno; EAGAIN: a part is not there. */
 int fp_open_from_memory(const char *path, int flags);
 
+/* Opens a directory (O_PATH) by its name in another one, through no link and no mount. -1 with errno; EXDEV, ELOOP,
+ * ENOTDIR: it is another thing. */
+int fp_open_child_directory(int dir, const char *name);
+
 /* True if the directory is the one that the step leads to.  Asks no server. */
 bool fp_is_directory_of(int fd, const struct fp_step *step);
 

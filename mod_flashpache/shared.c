@@ -37,11 +37,16 @@ bool fp_shared_may_predate(struct fp_client *client, uint64_t then_ms)
 
 bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a)
 {
+    return fp_shared_holds_above(view, a, a->n_steps);
+}
+
+bool fp_shared_holds_above(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n)
+{
     const uint64_t now = fp_now_ms();
 
     if (!fp_lease_view_is_current(view, now))
         return false;
-    for (unsigned i = a->n_steps; i-- > 0;) {
+    for (unsigned i = n; i-- > 0;) {
         const struct fp_outline o = fp_answer_outline(a, i);
 
         if (!fp_lease_view_is_valid(view, o.slot, o.generation, now))

@@ -26,6 +26,8 @@ fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r
 bool fp_shared_may_predate(struct fp_client *client, uint64_t then_ms);
 /* True if the steps of the answer are valid now. If they were copied before, the copies were valid ones. */
 bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a);
+/* The same of the first n steps. */
+bool fp_shared_holds_above(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n);
 
 /*
  * Finds the answer about a path in normal form with the access files of these names. fresh: only an

@@ -192,7 +192,7 @@ RewriteRule (.*) - [E=waited:${{wait:$1}}]
         answer = second.finish(began)
     lab.end()
     assert (answer.status, answer.body) == (200, tree.content("held0", 5000))
-    assert answer.headers["x-note"] == "bypass"
+    assert answer.headers["x-note"] == "miss"
 
 
 @pytest.mark.needs_flashpache

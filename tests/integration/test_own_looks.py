@@ -59,10 +59,16 @@ def looking(request, lab, base):
 def connections(looking):
     """(stock's, ours): the directory is known."""
     made = [Connection(server.port) for server in looking[:2]]
-    get_lease(made[1], KNOWN)
+    know(looking[1], made[1], KNOWN)
     yield made
     for one in made:
         one.close()
+
+
+def know(server, connection, path):
+    """The daemon hears of the path, which a child would else find itself below a directory that is known."""
+    forget_all(server.daemon)
+    get_lease(connection, path)
 
 
 def lasting(headers):
@@ -77,8 +83,7 @@ def by_look(server, connection, get):
         note, rest = get()
         if note == "look":
             return rest
-        forget_all(server.daemon)
-        get_lease(connection, KNOWN)
+        know(server, connection, KNOWN)
     raise AssertionError(f"no look, but {note}")
 
 
@@ -134,12 +139,7 @@ def test_absent_and_denied(looking, connections, path):
     def get():
         answer = ours.get(path)
         return answer.headers["x-note"], visible(answer)
-    if "below" in path:
-        note, rest = get()
-        assert note == "miss"
-    else:
-        rest = by_look(looking[1], ours, get)
-    assert rest == visible(stock.get(path))
+    assert by_look(looking[1], ours, get) == visible(stock.get(path))
 
 
 def test_no_message(looking, connections, lab):
@@ -147,7 +147,7 @@ def test_no_message(looking, connections, lab):
     if not shutil.which("strace"):
         pytest.skip("needs strace")
     server, ours = looking[1], connections[1]
-    get_lease(ours, "/plain/known.txt")
+    know(server, ours, "/plain/known.txt")
     with Trace(server.pids(), lab.base / f"look-{server.mpm}.txt",
                "%file,connect,sendto,sendmsg,recvmsg,pread64") as trace:
         assert ours.get("/plain/page.txt").headers["x-note"] == "look"
@@ -180,11 +180,11 @@ def test_a_test_opens_nothing(lab, base):
 
 def test_a_change_shows_at_once(looking, connections):
     """Of the file, of its name, of an access file above it, and of a directory on the way."""
-    _, _, root = looking
+    _, server, root = looking
     ours = connections[1]
     directory, page = root / "a/c", root / "a/c/page.txt"
     tree.put(directory / "known.txt", "known\n")
-    get_lease(ours, "/a/c/known.txt")
+    know(server, ours, "/a/c/known.txt")
     for turn in range(40):
         page.write_text(f"written {turn}\n")
         assert ours.get("/a/c/page.txt").body == f"written {turn}\n".encode()
@@ -206,7 +206,7 @@ def test_a_change_shows_at_once(looking, connections):
 
 
 def test_only_regular_files_are_opened(looking, connections):
-    """The open of a FIFO would let its writer go on; a link, a directory and an unreadable file are the daemon's."""
+    """The open of a FIFO would let its writer go on; a link and an unreadable file are the daemon's."""
     root, (stock, ours) = looking[2], connections
     os.mkfifo(root / "a/b/fifo")
     os.chmod(root / "a/b/fifo", 0o644)
@@ -221,10 +221,57 @@ def test_only_regular_files_are_opened(looking, connections):
                 writer.wait(0.5)
         finally:
             writer.kill()
-    for path in ("/a/b/device", "/a/b/link", "/a/b/secret.txt", "/a/b/sub/"):
+    for path in ("/a/b/device", "/a/b/link", "/a/b/secret.txt"):
         answer = ours.get(path)
         assert visible(answer) == visible(stock.get(path)), path
         assert answer.headers["x-note"] == "miss", path
+
+
+# Below /a/b, which is known, as is the document root: what a child finds itself, and where it asks.
+DEEP = {
+    "new/page.txt": "look", "new/sub/page.txt": "look", "new/sub/": "look", "new/none.txt": "look", "new/none/below/it": "look",
+    "none/a/b/c": "look", "../../" + "/".join("n" * 50): "look", "../../none/a": "look",
+    "new/page.txt/below": "miss", "alias/page.txt": "miss", "rules/page.txt": "miss", "rules/sub/page.txt": "miss", "linked/page.txt": "miss",
+    "closed/page.txt": "miss", "bound/page.txt": "miss", "fifo/below": "miss", "listed/page.txt": "miss",
+}
+
+
+def test_below_what_is_known(looking, connections):
+    """The nearest known directory is enough, unless a link, an access file, a mount or a right is on the way."""
+    root, (stock, ours) = looking[2] / "a/b", connections
+    for name in ("new", "new/sub", "rules/sub", "rules", "linked", "closed", "bound", "listed"):
+        tree.put(root / name / "page.txt", f"{name}\n")
+    tree.put(looking[2] / "front.txt", "front\n")
+    tree.put(root / "rules/.htaccess", "Header set X-Of rules\n")
+    os.symlink("../rules/.htaccess", root / "linked/.htaccess")
+    os.symlink("new", root / "alias")
+    (root / "closed").chmod(0o700)
+    (root / "listed").chmod(0o744)
+    if not (root / "fifo").exists():
+        os.mkfifo(root / "fifo")
+    subprocess.run(["mount", "--bind", root / "new", root / "bound"], check=True)
+    try:
+        for path, note in DEEP.items():
+            # Nothing of it is known, nor of what was asked before.
+            know(looking[1], ours, "/front.txt")
+            get_lease(ours, KNOWN)
+            url = f"/a/b/{path}".replace("/a/b/../..", "")
+            answer = ours.get(url)
+            assert visible(answer) == visible(stock.get(url)), path
+            assert answer.headers["x-note"] == note, path
+    finally:
+        subprocess.run(["umount", "-l", root / "bound"], check=True)
+
+
+def test_below_what_is_known_a_change_shows_at_once(looking, connections):
+    root, ours = looking[2] / "a/b", connections[1]
+    for turn in range(40):
+        assert ours.get("/a/b/fresh/sub/page.txt").status == 404
+        tree.put(root / "fresh/sub/page.txt", f"{turn}\n")
+        assert ours.get("/a/b/fresh/sub/page.txt").body == f"{turn}\n".encode()
+        tree.put(root / "fresh/.htaccess", "Require all denied\n")
+        assert ours.get("/a/b/fresh/sub/page.txt").status == 403
+        shutil.rmtree(root / "fresh")
 
 
 def test_another_file_system_at_the_name(looking, connections, base):

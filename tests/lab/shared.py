@@ -15,6 +15,8 @@ most       "many" and "few" with an httpd that does no work on files (no_files) 
            answers for files can gain more
 first      paths that nobody asked about (purged before), and eight times more: CPU of each pass. In the eighth the
            daemon hears of them (FlashpacheAdmission)
+unknown    paths of which not even the directory is known, each once: absent ones of two and of 50 components, and files
+           in directories of their own
 events     1,008 files while names come and go in ten of their directories; 64 connections
 hit        one file of 5,000 bytes, one connection, all of its children warm (hit_cost.py)
 children   growth from 1 to 1,024 prefork children (growth.py)
@@ -43,6 +45,8 @@ import workload
 from lab import machine, servers
 from lab.load import Content
 from lab_kit import say
+
+from fetch import Client
 
 PER_CONNECTION = 5
 REQUESTS = 200_000                  # drawn; the load takes them in turn
@@ -291,6 +295,52 @@ def print_first(rows):
                          for row in rows])
 
 
+# Paths below directories that nobody asked about
+
+def _absent(depth):
+    def urls(number, count):
+        below = "/x" * (depth - 1)
+        return [f"GET http://localhost/r{number}-{one}{below} 404\n" for one in range(count)]
+    return urls
+
+
+def _files(number, count):
+    del number
+    return [f"GET http://localhost/d{one}/page.html 200\n" for one in range(count)]
+
+
+UNKNOWN = {"absent, 2 components": (_absent(2), 1.), "absent, 50 components": (_absent(50), 1.), "files": (_files, 1.25)}
+UNKNOWN_PATHS = 20_000
+
+
+def measure_unknown(part, base, root, arguments):
+    count = UNKNOWN_PATHS // 10 if arguments.quick else UNKNOWN_PATHS
+    (root / "page.html").write_text("known\n")
+    for one in range(count):
+        (root / f"d{one}").mkdir()
+        (root / f"d{one}/page.html").write_text("page\n" * 100)
+    numbers, rows = itertools.count(), []
+    pairs = [Pair("event", override, 0) for override in ("None", "All")]
+    with side_by_side(base, root, pairs, PASS_CONNECTIONS) as made, client_apart():
+        for (pair, both), (kind, (urls, goal)) in itertools.product(made.items(), UNKNOWN.items()):
+            say(f"{part}: {pair.label}, {kind}")
+            rounds = {name: [] for name in both}
+            for number in range(-1, arguments.rounds):          # the first one warms up
+                for name in list(both)[::-1] if number % 2 else both:
+                    server = both[name]
+                    forget(server, root)
+                    with Client(server.port) as client:
+                        assert client.get("/page.html") == (200, b"known\n")
+                    listed = base / "out" / "urls"
+                    listed.write_text("".join(urls(next(numbers), count)))
+                    rounds[name].append(load(server, base, ["-c", PASS_CONNECTIONS, "-u", listed, "--once"]))
+            rounds = {name: all_of[1:] for name, all_of in rounds.items()}
+            rows.append({"pair": f"{pair.label}, {kind}", "pass": "once", "goal": goal,
+                         "cpu": {name: lab_kit.summary(all_of, "cpu_us") for name, all_of in rounds.items()},
+                         "cpu_us": ratios(rounds, "cpu_us"), "questions": lab_kit.summary(rounds[OURS], "questions")})
+    return rows
+
+
 # Events
 
 @contextlib.contextmanager
@@ -381,11 +431,11 @@ def grown(grow):
 
 PARTS = {"many": (measure_capacity, print_capacity), "few": (measure_capacity, print_capacity),
          "most": (measure_most, print_most),
-         "first": (measure_first, print_first), "events": (measure_events, print_events),
+         "first": (measure_first, print_first), "unknown": (measure_unknown, print_first), "events": (measure_events, print_events),
          "hit": (measure_hits, print_hits),
          "children": (grown(growth.grow_workers), growth.print_workers),
          "paths": (grown(growth.grow_paths), growth.print_paths)}
-QUICK_PARTS = ("many", "few", "most", "first", "events")      # growth.py and hit_cost.py have a --quick of their own
+QUICK_PARTS = ("many", "few", "most", "first", "unknown", "events")      # growth.py and hit_cost.py have a --quick of their own
 
 
 def parse_arguments():
