@@ -7,12 +7,15 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "common/answer.h"
 #include "common/client.h"
 #include "common/contents.h"
 #include "common/lease_table.h"
+#include "common/local_types.h"
 #include "common/packet.h"
+#include "common/server_clock.h"
 #include "htaccess_pure.h"
 #include "lease.h"
 #include "lookup.h"
@@ -51,9 +54,13 @@ bool fp_access_file_is_known(const struct htaccess_result *h, const char *dir)
     return h != NULL;
 }
 
-bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a)
+bool fp_access_file_is_settled(const request_rec *r, const char *dir, const struct fp_access *a)
 {
-    return a->ctime.sec < apr_time_sec(r->request_time) - FP_SETTLED_MS / 1000;
+    struct statfs fs;
+
+    if (a->ctime.sec >= apr_time_sec(r->request_time) - FP_SETTLED_MS / 1000 || statfs(dir, &fs) == -1)
+        return false;
+    return fp_type_may_be_mapped((uint32_t)fs.f_type) || fp_server_clock_has_settled(a->dev, &a->ctime);
 }
 
 const char *fp_access_file_path(const request_rec *r, const char *dir, unsigned name)

@@ -30,7 +30,7 @@ bool fp_access_file_is_known(const struct htaccess_result *h, const char *dir);
 
 /* True if a later change gives the file other times, however coarse the file system's or the kernel's
  * clock is. */
-bool fp_access_file_is_settled(const request_rec *r, const struct fp_access *a);
+bool fp_access_file_is_settled(const request_rec *r, const char *dir, const struct fp_access *a);
 
 /* The path of the file of that index in the server's list of names. */
 const char *fp_access_file_path(const request_rec *r, const char *dir, unsigned name);

@@ -16,7 +16,9 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/lease_table.h"
+#include "common/local_types.h"
 #include "common/packet.h"
+#include "common/server_clock.h"
 #include "lease.h"
 #include "table.h"
 
@@ -119,6 +121,15 @@ static bool is_in_user_space(int fd)
     return fstatfs(fd, &fs) == -1 || fs.f_type == FUSE_SUPER_MAGIC;
 }
 
+/* The same by the clock of a server, unless the directory is of this machine. */
+static bool has_settled_there(int fd, const struct fp_meta *m)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0
+           && (fp_type_may_be_mapped((uint32_t)fs.f_type) || fp_server_clock_has_settled(m->dev, &m->ctime));
+}
+
 /* Reads the directory, which must be the answer's before and after the reading. */
 static bool read_directory(const char *path, const struct fp_meta *m, struct names *n)
 {
@@ -131,7 +142,7 @@ static bool read_directory(const char *path, const struct fp_meta *m, struct nam
         return false;
     }
     n->expires_ms = is_in_user_space(fd) ? fp_now_ms() + FUSE_MS : 0;
-    good = read_names(d, n) && is_directory_of(fd, m);
+    good = has_settled_there(fd, m) && read_names(d, n) && is_directory_of(fd, m);
     closedir(d);
     return good;
 }

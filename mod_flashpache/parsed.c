@@ -98,14 +98,13 @@ int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const st
     struct fp_parsed *p;
 
     name = s != NULL && !below ? fp_access_file_of(r, q, s) : -1;
-    if (name == -1 || s->access[name].size > FP_ACCESS_FILE_MOST
-        || !fp_access_file_is_settled(r, &s->access[name]))
+    if (name == -1 || s->access[name].size > FP_ACCESS_FILE_MOST)
         return -1;
     *step_r = s;
     p = fp_parsed_find(r, q, s, (unsigned)name);
     if (p != NULL)
         fp_item_release(&p->item);
-    return p != NULL ? -1 : name;
+    return p == NULL && fp_access_file_is_settled(r, h->dir, &s->access[name]) ? name : -1;
 }
 
 static apr_size_t bytes_for(const struct fp_access *access, bool conf, bool merged)

@@ -301,6 +301,15 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
     return true;
 }
 
+uint64_t fp_cache_device(const struct fp_cache *c, const char *path, size_t len)
+{
+    const struct fp_entry *e = fp_entry_find_nearest(c, path, len);
+
+    while (e != NULL && (e->status != FP_OK || e->target_status != FP_OK))
+        e = e->parent;
+    return e != NULL ? fp_entry_target(e)->dev : 0;
+}
+
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);

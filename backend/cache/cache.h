@@ -152,6 +152,9 @@ struct fp_cache_base {
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len, unsigned names,
                         uint64_t now_ms, struct fp_cache_base *base);
 
+/* The device where the path lies, as far as it is known: its own, or that of what is known above it; 0: nothing is. */
+uint64_t fp_cache_device(const struct fp_cache *c, const char *path, size_t len);
+
 /* The metadata of an open file that was reached without a link at its end.  Left out are files that may have
  * changed in spite of what the metadata says. */
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m);

@@ -12,6 +12,7 @@
 #include "common/lease_table.h"
 #include "common/memory.h"
 #include "common/packet.h"
+#include "common/server_clock.h"
 #include "privsep/closer.h"
 
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
@@ -219,11 +220,13 @@ static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry
 {
     const uint64_t settled_ms = e->seen_ms + FP_SETTLED_MS;
     const struct fp_meta *m = fp_entry_target(e);
+    bool settled;
 
-    if (settled_ms < half_ms(e) && fp_entry_is_file(e) && m->size > 0 && m->size <= c->content.file_max
-        && !fp_meta_had_settled(m, e->seen_ms) && fp_meta_had_settled(m, settled_ms))
-        return settled_ms;
-    return half_ms(e);
+    if (settled_ms >= half_ms(e) || !fp_entry_is_file(e) || m->size == 0 || m->size > c->content.file_max)
+        return half_ms(e);
+    settled = fp_meta_had_settled(m, e->seen_ms)
+              && (e->validity.local || fp_server_clock_has_settled(m->dev, &m->ctime));
+    return !settled && fp_meta_had_settled(m, settled_ms) ? settled_ms : half_ms(e);
 }
 
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)

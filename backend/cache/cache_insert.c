@@ -11,6 +11,7 @@
 #include "common/answer.h"
 #include "common/memory.h"
 #include "common/packet.h"
+#include "common/server_clock.h"
 #include "common/walk_result.h"
 
 #define LEFT_OUT_TTL_MS 2000u /* at most, of an entry that would be watched but for a watch left out */
@@ -106,7 +107,9 @@ static void set_access(struct fp_cache *c, struct fp_entry *e, const struct fp_s
  */
 static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {
-    return !e->local && e->fd != -1 && !fp_meta_had_settled(&e->self, seen->now_ms);
+    return !e->local && e->fd != -1
+           && (!fp_meta_had_settled(&e->self, seen->now_ms)
+               || !fp_server_clock_has_settled(e->self.dev, &e->self.ctime));
 }
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
@@ -487,6 +490,10 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     end_leases(c, e, s, &is);
     fp_entry_count_place(c, e, -1);
     e->seen_ms = seen->now_ms;
+    if (s->status == FP_OK)
+        fp_server_clock_note(s->self.dev, &s->self.ctime);
+    if (s->status == FP_OK && s->target_status == FP_OK)
+        fp_server_clock_note(fp_step_target(s)->dev, &fp_step_target(s)->ctime);
     if (!is.same_rights)
         e->generation = ++c->last_generation;
     if (!set_target(e, s))

@@ -10,6 +10,8 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
     fp_put_u16(w, (uint16_t)t->base_len);
     fp_put_u8(w, t->base_links);
     fp_put_u32(w, t->content_max);
+    fp_put_u64(w, t->clock_dev);
+    fp_put_u64(w, (uint64_t)t->clock_ms);
     fp_put_u8(w, t->has_known);
     if (t->has_known)
         fp_put_meta(w, &t->known);
@@ -22,6 +24,8 @@ fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
     t->base_len = fp_get_u16(r);
     t->base_links = fp_get_u8(r);
     t->content_max = fp_get_u32(r);
+    t->clock_dev = fp_get_u64(r);
+    t->clock_ms = (int64_t)fp_get_u64(r);
     t->has_known = fp_get_u8(r) != 0;
     if (t->has_known)
         fp_get_meta(r, &t->known);

@@ -18,6 +18,8 @@ struct fp_task {
     uint8_t base_links;   /* followed to reach it, all that are above it included */
     uint32_t content_max; /* a file of at most so many bytes may be answered by its
                                   content; 0: none */
+    uint64_t clock_dev;   /* the device where the path lies, as expected, */
+    int64_t clock_ms;     /* and what is known of its server's clock (server_clock.h) */
     bool has_known;
     struct fp_meta known; /* the file as it was: if it still is, nothing
                                   is opened and the answer says unchanged,

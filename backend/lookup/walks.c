@@ -17,6 +17,7 @@
 #include "common/keyed_table.h"
 #include "common/memory.h"
 #include "common/packet.h"
+#include "common/server_clock.h"
 #include "common/task.h"
 #include "common/turn.h"
 #include "common/walk_result.h"
@@ -469,6 +470,8 @@ static fp_status submit(struct fp_walk *w)
     w->outdated = false;
     w->stale_len = 0;
     w->task.content_max = content_max(w);
+    w->task.clock_dev = fp_cache_device(w->walks->deps.cache, w->task.lookup.path, w->task.lookup.path_len);
+    w->task.clock_ms = fp_server_clock_get(w->task.clock_dev);
     st = fp_worker_pool_submit(deps->workers, w->mount, &w->task, w->base.fd, on_walked, w);
     if (st == FP_OK)
         fp_mount_health_asked(deps->health, w->mount);

@@ -10,14 +10,16 @@
 #include "common/area.h"
 #include "common/clock.h"
 #include "common/packet.h"
+#include "common/server_clock.h"
 
 #define PIECE       65536 /* bytes of one read: before each, FUSE may ask for the file's metadata */
 #define PATIENCE_MS 500u  /* of reading: after mount_timeout_ms without an answer a mount is out of service */
 #define NAME        "flashpache-content"
 
-bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
+bool fp_content_is_settled(const struct fp_meta *m, uint32_t max, bool local)
 {
-    return S_ISREG(m->mode) && m->size > 0 && m->size <= max && fp_meta_had_settled(m, fp_now_ms());
+    return S_ISREG(m->mode) && m->size > 0 && m->size <= max
+           && (local ? fp_meta_had_settled(m, fp_now_ms()) : fp_server_clock_has_settled(m->dev, &m->ctime));
 }
 
 /* Moves no file offset: descriptors are shared. */

@@ -18,8 +18,8 @@
 
 struct fp_meta;
 
-/* True for a file of at most max bytes, not empty, that has settled. */
-bool fp_content_is_settled(const struct fp_meta *m, uint32_t max);
+/* True for a file of at most max bytes, not empty, that has settled; by the server's clock, too, if it is not local. */
+bool fp_content_is_settled(const struct fp_meta *m, uint32_t max, bool local);
 
 /*
  * Makes a memfd with the file's first size bytes, which nobody can change.  -1 where the file

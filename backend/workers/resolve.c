@@ -13,6 +13,7 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/packet.h"
+#include "common/server_clock.h"
 #include "common/task.h"
 #include "common/walk_result.h"
 #include "common/wire.h"
@@ -49,9 +50,9 @@ static void note_names(struct fp_step_watch *watch, const struct fp_node *node, 
 
 /* True for a file that will be answered by its content:
  * the look that has to follow the reading counts as well. */
-static bool is_read_at_end(const struct walk *w, const struct fp_meta *m)
+static bool is_read_at_end(const struct walk *w, const struct fp_meta *m, uint32_t mount)
 {
-    return w->at_end && fp_content_is_settled(m, w->task->content_max);
+    return w->at_end && fp_content_is_settled(m, w->task->content_max, fp_resolver_is_local(w->r, mount));
 }
 
 /*
@@ -81,7 +82,7 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
         watch->unreported = watch->unseen = true;
     else if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
         again = fp_node_watch(w->r, node, directory, watch) || again;
-    node->look_is_due = again && directories && is_read_at_end(w, m);
+    node->look_is_due = again && directories && is_read_at_end(w, m, node->mount);
     /* The step's end has a watch of its own: the link's is one more thing that the step depends on. */
     if (S_ISLNK(m->mode) && node->watch.len > 0)
         fp_walk_result_add(w->result, w->a->n_steps, &node->watch, "", 0);
@@ -228,7 +229,7 @@ static bool take_content(struct walk *w, struct fp_meta *m)
     uint64_t began_us;
     int fd;
 
-    if (!fp_content_is_settled(m, w->task->content_max))
+    if (!fp_content_is_settled(m, w->task->content_max, fp_resolver_is_local(w->r, w->dir.mount)))
         return false;
     began_us = fp_now_us();
     fd = fp_content_create(a->fd, m->size);
@@ -318,7 +319,7 @@ static fp_status finish(struct walk *w)
     if (!S_ISREG(m->mode))
         return FP_OK;
     if (known && !w->dir.look_is_due && fp_meta_equal(m, &w->task->known)
-        && !fp_content_is_settled(m, w->task->content_max)) {
+        && !fp_content_is_settled(m, w->task->content_max, fp_resolver_is_local(w->r, w->dir.mount))) {
         a->unchanged = true;
         return FP_OK;
     }
@@ -473,6 +474,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     fp_status st;
 
     fp_calls_begin();
+    fp_server_clock_learn(t->clock_dev, t->clock_ms);
     fp_answer_init(a, FP_OK);
     fp_walk_result_init(result);
     a->n_names = l->names.n;

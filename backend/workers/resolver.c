@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/packet.h"
 #include "common/path.h"
+#include "common/server_clock.h"
 #include "workers/calls.h"
 #include "workers/whereabouts.h"
 
@@ -96,6 +97,7 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
     if ((st.stx_attributes & STATX_ATTR_AUTOMOUNT) != 0)
         return FP_REFUSED;
     fp_meta_from_statx(m, &st);
+    fp_server_clock_note(m->dev, &m->ctime);
     if (mount_r != NULL)
         *mount_r = mount_in(&st);
     return FP_OK;
@@ -127,9 +129,14 @@ static struct fp_mount_traits traits_of(const struct fp_resolver *r, uint32_t mo
     return traits;
 }
 
+bool fp_resolver_is_local(const struct fp_resolver *r, uint32_t mount)
+{
+    return traits_of(r, mount).local;
+}
+
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
 {
-    return traits_of(r, mount).local ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
+    return fp_resolver_is_local(r, mount) ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
 }
 
 /* As traits_of(), of links and processes alone, also where the kernel has to be asked. */

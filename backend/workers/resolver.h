@@ -64,6 +64,9 @@ bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t
 /* The same for an open file, wherever links have led to. */
 bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
 
+/* True if the mount is of this machine (fp_mount.local). */
+bool fp_resolver_is_local(const struct fp_resolver *r, uint32_t mount);
+
 /* lstat(2) of an open object, and its mount (mount_r NULL: not wanted); 0: the kernel does not say. */
 fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r);
 /* The same; sync: one of AT_STATX_SYNC_TYPE, for file systems that keep a server's answers. */

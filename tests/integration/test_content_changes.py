@@ -27,6 +27,7 @@ from keepalive import Connection
 from lease_kit import NOTE_CONFIG
 from test_changes import Site, check, warm
 from test_walk_calls import LIMITS
+from waiting import wait_for
 
 ROUNDS = 12         # more than the longest case has steps that matter here
 PARSED_S = 4        # httpd's own clock counts: only access files of more than three seconds are kept parsed
@@ -159,9 +160,8 @@ def test_bodies_while_the_mount_hangs(base, lab):
     try:
         server = world.serve()
         names = [f"file{i}" for i in range(10)]
-        for name in names:
-            assert get(server.port, f"/slow/{name}.txt")[0] == 200
-        assert content_files(world.daemon) == len(names)
+        wait_for(lambda: {get(server.port, f"/slow/{name}.txt")[0] for name in names} == {200}
+                 and content_files(world.daemon) == len(names), "the contents")
         files = [os.open(world.root / "slow" / f"{name}.txt", os.O_RDONLY) for name in names]
         # slowfs's own way to hang lets reads through.
         world.mount.process.send_signal(signal.SIGSTOP)

@@ -58,17 +58,17 @@ START_TEST(files_that_are_due)
 {
     struct fp_meta m = changed_ago(2);
 
-    ck_assert(fp_content_is_settled(&m, 100));
-    ck_assert(fp_content_is_settled(&m, UINT32_MAX));
-    ck_assert(!fp_content_is_settled(&m, 99));
-    ck_assert(!fp_content_is_settled(&m, 0));
+    ck_assert(fp_content_is_settled(&m, 100, true));
+    ck_assert(fp_content_is_settled(&m, UINT32_MAX, true));
+    ck_assert(!fp_content_is_settled(&m, 99, true));
+    ck_assert(!fp_content_is_settled(&m, 0, true));
     m.size = 0;
-    ck_assert(!fp_content_is_settled(&m, 100));
+    ck_assert(!fp_content_is_settled(&m, 100, true));
     m.size = (uint64_t)UINT32_MAX + 1;
-    ck_assert(!fp_content_is_settled(&m, UINT32_MAX));
+    ck_assert(!fp_content_is_settled(&m, UINT32_MAX, true));
     m.size = 100;
     m.mode = S_IFDIR | 0755;
-    ck_assert(!fp_content_is_settled(&m, 100));
+    ck_assert(!fp_content_is_settled(&m, 100, true));
 }
 END_TEST
 
@@ -76,17 +76,17 @@ START_TEST(files_that_changed_just_now)
 {
     struct fp_meta m = changed_ago(0);
 
-    ck_assert(!fp_content_is_settled(&m, 100));
+    ck_assert(!fp_content_is_settled(&m, 100, true));
     m = changed_ago(1);
-    ck_assert(!fp_content_is_settled(&m, 100));
+    ck_assert(!fp_content_is_settled(&m, 100, true));
     m = changed_ago(-100);
-    ck_assert(!fp_content_is_settled(&m, 100));
+    ck_assert(!fp_content_is_settled(&m, 100, true));
     m = changed_ago(3);
-    ck_assert(fp_content_is_settled(&m, 100));
+    ck_assert(fp_content_is_settled(&m, 100, true));
     m.ctime.sec = INT64_MIN;
-    ck_assert(fp_content_is_settled(&m, 100));
+    ck_assert(fp_content_is_settled(&m, 100, true));
     m.ctime.sec = INT64_MAX;
-    ck_assert(!fp_content_is_settled(&m, 100));
+    ck_assert(!fp_content_is_settled(&m, 100, true));
 }
 END_TEST
 

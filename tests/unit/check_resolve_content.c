@@ -48,10 +48,11 @@ static void append_to(const char **path)
     *path = NULL;
 }
 
-bool fp_content_is_settled(const struct fp_meta *m, uint32_t max)
+bool fp_content_is_settled(const struct fp_meta *m, uint32_t max, bool local)
 {
     const bool is = settled && m->size > 0 && m->size <= max;
 
+    (void)local;
     append_to(&appended_first);
     return is;
 }

@@ -44,6 +44,23 @@ void slowfs_delay(fuse_req_t req, enum slowfs_delayed kind, void (*run)(struct s
     slowfs_queue_submit(slowfs_context_of(req)->queue, &call->base);
 }
 
+static void show_time(const struct slowfs_context *context, struct timespec *t)
+{
+    const double s = (double)t->tv_sec + (double)t->tv_nsec / 1e9 - context->clock_lag;
+
+    *t = (struct timespec){ .tv_sec = (time_t)s };
+}
+
+void slowfs_show_times(fuse_req_t req, struct stat *st)
+{
+    const struct slowfs_context *context = slowfs_context_of(req);
+
+    if (!context->whole_seconds)
+        return;
+    show_time(context, &st->st_mtim);
+    show_time(context, &st->st_ctim);
+}
+
 int slowfs_make_entry(fuse_req_t req, struct slowfs_node *parent, const char *name,
                       struct fuse_entry_param *entry_r, struct slowfs_node **node_r)
 {
@@ -57,6 +74,7 @@ int slowfs_make_entry(fuse_req_t req, struct slowfs_node *parent, const char *na
     entry_r->ino = (fuse_ino_t)(uintptr_t)*node_r;
     entry_r->attr_timeout = context->attr_timeout;
     entry_r->entry_timeout = context->entry_timeout;
+    slowfs_show_times(req, &entry_r->attr);
     return 0;
 }
 

@@ -14,6 +14,8 @@ struct slowfs_context {
     struct slowfs_queue *queue;
     double attr_timeout;
     double entry_timeout;
+    double clock_lag;
+    bool whole_seconds;
     bool keep_cache;
 };
 
@@ -40,6 +42,9 @@ struct slowfs_delayed_call {
 };
 void slowfs_delay(fuse_req_t req, enum slowfs_delayed kind, void (*run)(struct slowfs_call *), fuse_ino_t ino,
                   const char *name, const struct fuse_file_info *fi);
+
+/* Shows the file's times by the clock that slowfs was given. */
+void slowfs_show_times(fuse_req_t req, struct stat *st);
 
 /* Looks the name up and answers with its entry. */
 void slowfs_reply_entry(fuse_req_t req, struct slowfs_node *parent, const char *name);

@@ -43,12 +43,14 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
     fuse_reply_none(req);
 }
 
-static void reply_attributes(fuse_req_t req, int error, const struct stat *st)
+static void reply_attributes(fuse_req_t req, int error, struct stat *st)
 {
-    if (error != 0)
+    if (error != 0) {
         (void)fuse_reply_err(req, error);
-    else
-        (void)fuse_reply_attr(req, st, slowfs_context_of(req)->attr_timeout);
+        return;
+    }
+    slowfs_show_times(req, st);
+    (void)fuse_reply_attr(req, st, slowfs_context_of(req)->attr_timeout);
 }
 
 static void run_getattr(struct slowfs_call *base)

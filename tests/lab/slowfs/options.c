@@ -22,6 +22,7 @@ enum {
     OPT_STATS,
     OPT_CONTROL,
     OPT_FLUSH,
+    OPT_LAG,
 };
 
 static const struct option long_options[] = {
@@ -35,6 +36,7 @@ static const struct option long_options[] = {
     { "control", required_argument, NULL, OPT_CONTROL },
     { "keep-cache", no_argument, NULL, 'k' },
     { "flush", no_argument, NULL, OPT_FLUSH },
+    { "clock-lag", required_argument, NULL, OPT_LAG },
     { "foreground", no_argument, NULL, 'f' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
@@ -61,6 +63,7 @@ static void usage(FILE *out)
                 "                      caller is killed; reads of open files go on; hang-flush:\n"
                 "                      only closes of files wait, with --flush)\n"
                 "  --flush             be asked at each close of a file\n"
+                "  --clock-lag S       show times in whole seconds of a clock that is S seconds behind\n"
                 "  -f, --foreground    stay in the foreground\n"
                 "  -h, --help          this text\n"
                 "\n"
@@ -136,6 +139,7 @@ static int parse_option(int opt, const char *name, struct slowfs_options *o)
     case OPT_CONTROL: return absolute_file(optarg, &o->control);
     case 'k': o->keep_cache = true; return -1;
     case OPT_FLUSH: o->flush = true; return -1;
+    case OPT_LAG: o->whole_seconds = true; return parse_seconds(name, optarg, &o->clock_lag);
     case 'f': o->foreground = true; return -1;
     case 'h': usage(stdout); return 0;
     default: (void)fputs("slowfs: see slowfs --help\n", stderr); return 1;

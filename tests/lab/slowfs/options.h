@@ -17,6 +17,8 @@ struct slowfs_options {
     struct slowfs_behaviour behaviour;
     double attr_timeout;
     double entry_timeout;
+    double clock_lag; /* seconds, */
+    bool whole_seconds; /* and times are shown in whole ones */
     bool keep_cache;
     bool flush;
     bool foreground;
