@@ -104,13 +104,16 @@ static apr_status_t open_by_name(request_rec *r, struct fp_request *q, const cha
     const struct fp_step *s = fp_request_find_step(q, dir, fp_path_len(dir), &below);
     const bool known = s != NULL && !below && fp_step_is_dir(s);
     int fd = known ? fp_open_in_step(dir, s, name) : -1;
-    const bool elsewhere = !known || (fd == -1 && errno == ESTALE);
+    const enum fp_rules rules = !known                          ? FP_RULES_UNKNOWN
+                                : fd == -1 && errno == ESTALE ? FP_RULES_OTHER
+                                                              : FP_RULES_OWN;
     apr_file_t *f = NULL;
 
     /* The request will be served once more. */
-    if (elsewhere)
+    if (rules != FP_RULES_OWN)
         fd = fp_open_now(path);
-    q->access_left = q->access_left || elsewhere;
+    if (rules > q->rules)
+        q->rules = rules;
     if (fd == -1)
         return errno == EAGAIN ? AP_DECLINED : errno;
     if (!fp_is_readable_file(fd)) {

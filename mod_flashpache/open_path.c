@@ -40,6 +40,8 @@ static int open_resolved(int dir, const char *path, int flags, unsigned resolve)
 }
 #endif
 
+#define TRIES 8 /* of a path that leads elsewhere */
+
 int fp_open_from_memory(const char *path, int flags)
 {
     return open_resolved(AT_FDCWD, path, flags, RESOLVE_CACHED);
@@ -76,13 +78,24 @@ static int open_leased(int dir, const char *name)
     return fd;
 }
 
+/* A link that is switched there and back leads here again soon. */
+static int open_step(const char *path, const struct fp_step *step)
+{
+    int dir = -1;
+
+    for (unsigned tries = 0; dir == -1 && tries < TRIES; tries++) {
+        dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir != -1 && !fp_is_directory_of(dir, step))
+            fp_close(&dir);
+    }
+    return dir;
+}
+
 int fp_open_in_step(const char *path, const struct fp_step *step, const char *name)
 {
-    int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    int dir = open_step(path, step), fd = -1;
 
-    if (dir == -1)
-        return -1;
-    if (!fp_is_directory_of(dir, step)) {
+    if (dir == -1) {
         errno = ESTALE;
     } else {
         fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

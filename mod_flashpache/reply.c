@@ -161,11 +161,13 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request *q, bool plain, 
     else if (q == NULL)
         *status_r = DECLINED;
     else if (!fp_view_is_same(r, q))
-        *status_r = fp_request_restricts_links(r) ? fp_request_again(r) : DECLINED;
+        *status_r = fp_request_again(r);
     else if (q->lease->file == NULL)
         *status_r = fp_reply_unreadable(r, log_denied);
     /* Core reuses one request's walk for another of the family. */
-    else if (fp_view_has_other_rules(r) || fp_request_any(r, fp_view_went_elsewhere, q))
+    else if (fp_view_has_rules(r, FP_RULES_OTHER) || fp_request_any(r, fp_view_went_elsewhere, q))
+        *status_r = fp_request_again_elsewhere(r);
+    else if (fp_view_has_rules(r, FP_RULES_UNKNOWN))
         *status_r = fp_request_again(r);
     else
         return true;

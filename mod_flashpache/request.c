@@ -498,16 +498,24 @@ static int serve_again(request_rec *r, const char *how)
     return OK;
 }
 
+static int refuse(const request_rec *r)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                  "FP0130: Forbidden: what leads to %s changes all the time", r->filename);
+    return HTTP_FORBIDDEN;
+}
+
 int fp_request_again(request_rec *r)
 {
     if (times_again(r, NULL) < AFRESH_MOST)
         return serve_again(r, AFRESH);
     /* Core opens by name, so links may change between its look and its open. */
-    if (!fp_request_restricts_links(r))
-        return serve_again(r, BY_CORE);
-    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                  "FP0130: Symbolic link not allowed: what leads to %s changes all the time", r->filename);
-    return HTTP_FORBIDDEN;
+    return fp_request_restricts_links(r) ? refuse(r) : serve_again(r, BY_CORE);
+}
+
+int fp_request_again_elsewhere(request_rec *r)
+{
+    return times_again(r, NULL) < AFRESH_MOST ? serve_again(r, AFRESH) : refuse(r);
 }
 
 bool fp_request_is_again(const request_rec *r)

@@ -18,6 +18,9 @@ struct fp_item;
 struct fp_lease;
 struct fp_merged;
 
+/* Whose access files have been used: the answer's; maybe others; those of another directory. */
+enum fp_rules { FP_RULES_OWN, FP_RULES_UNKNOWN, FP_RULES_OTHER };
+
 struct fp_request {
     request_rec *r;
     struct fp_lease *lease; /* its answer, with the steps */
@@ -27,7 +30,7 @@ struct fp_request {
     const char *access_text;                /* the last of them */
     apr_uint64_t access_given;              /* bit n: the one of step n was given */
     apr_uint64_t access_pure;               /* bit n: the result of parsing it may be used again */
-    bool access_left;                       /* one may be of another directory than the answer's */
+    enum fp_rules rules;                    /* of the access files that core opened */
     const struct fp_merged *merged;         /* with the only access file on the way; NULL: not known */
     const struct fp_merged *walked;         /* in the place of core's walk; NULL: that has run */
     const struct htaccess_result *injected; /* head of the list given to core */
@@ -111,11 +114,14 @@ void fp_request_add_timing(request_rec *r);
 /* ---- answers ---- */
 
 /*
- * Serves the request once more: a main request from its beginning, a subrequest from its file name. It is served
- * without an answer; or, where links are restricted, by fresh answers, and after a few times not at all. Returns
- * what a handler returns.
+ * Serves the request once more, by fresh answers: a main request from its beginning, a subrequest from its file name.
+ * After a few times core serves it, or, where links are restricted, nobody. Returns what a handler returns.
  */
 int fp_request_again(request_rec *r);
+
+/* The same where a path has led to different directories: core would open by name what one of them closes, so
+ * after a few times nobody serves it. */
+int fp_request_again_elsewhere(request_rec *r);
 /* True if r, or a request that it is part of, is being served once more without an answer. */
 bool fp_request_is_again(const request_rec *r);
 /* The same by fresh answers. */

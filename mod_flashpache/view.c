@@ -77,13 +77,12 @@ bool fp_view_is_unchanged(request_rec *r)
     return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS && is_approved(r, &now);
 }
 
-static bool has_access_left(const struct fp_request *q, const void *ctx)
+static bool has_rules(const struct fp_request *q, const void *ctx)
 {
-    (void)ctx;
-    return q->access_left;
+    return q->rules == *(const enum fp_rules *)ctx;
 }
 
-bool fp_view_has_other_rules(const request_rec *r)
+bool fp_view_has_rules(const request_rec *r, enum fp_rules rules)
 {
-    return fp_request_any(r, has_access_left, NULL);
+    return fp_request_any(r, has_rules, &rules);
 }

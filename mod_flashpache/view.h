@@ -9,6 +9,8 @@
 #include <httpd.h>
 #include <stdbool.h>
 
+#include "request.h"
+
 struct fp_request;
 struct stat;
 
@@ -21,11 +23,9 @@ bool fp_view_is_same(const request_rec *r, const struct fp_request *q);
 /* True if the name still leads to the file that the walk approved. */
 bool fp_view_is_unchanged(request_rec *r);
 
-/*
- * True if an access file of the path may have been opened in another directory than the answer's. If a link was
- * switched meanwhile, core would use one release's rules, and we send the other's file.
- */
-bool fp_view_has_other_rules(const request_rec *r);
+/* True if access files of the request's family were such ones. If a link was switched meanwhile, core would use one
+ * release's rules, and we send the other's file. */
+bool fp_view_has_rules(const request_rec *r, enum fp_rules rules);
 
 /* For fp_request_any(), ctx being an answer: true if a common part of their paths leads to different
  * places. */

@@ -138,7 +138,8 @@ void fp_access_keep(request_rec *r, struct fp_request *q)
     const bool may_keep = fp_parsed_is_for(r);
 
     /* Core puts its own results before those that it was given.  It opened the files by name. */
-    q->access_left = q->access_left || (r->htaccess != q->injected && !fp_view_is_unchanged(r));
+    if (r->htaccess != q->injected && !fp_view_is_unchanged(r))
+        q->rules = FP_RULES_OTHER;
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         const struct fp_step *s;
         const int name = may_keep && h->htaccess != NULL ? fp_parsed_missing(r, q, h, &s) : -1;

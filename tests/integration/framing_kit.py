@@ -77,7 +77,7 @@ PATHS = [f"/size{size}.txt" for size in SIZES] + [f"/page{size}.html" for size i
         "/" + "y/" * 30, "/~nobody/x", "/ssi0.shtml/info", "/size100.txt?query", "/nested.shtml"]
 FIELDS = ("Range: bytes=0-9", "Range: bytes=-5", "Range: bytes=0-1,5-6,80-", "Range: bytes=900000-", "If-Modified-Since: Mon, 01 Jan 2035 00:00:00 GMT",
           "If-None-Match: *", "If-Match: \"no\"", "If-Unmodified-Since: Mon, 01 Jan 1990 00:00:00 GMT", "Accept-Encoding: gzip", "Accept-Language: de",
-          "Accept: image/png", "Expect: 100-continue", "TE: trailers", "Cache-Control: no-cache", "If-Range: \"no\"\r\nRange: bytes=1-3")
+          "Accept: image/png", "Expect: 100-continue", "Via: 1.1 proxy", "Cache-Control: no-cache", "If-Range: \"no\"\r\nRange: bytes=1-3")
 # Behind such a request the connection ends.
 LAST = (b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n", b"GET /d/a.txt\r\n\r\n",
         b"BAD\r\n\r\n", b"GET /d HTTP/1.1\r\n\r\n", b"GET /d HTTP/1.1\r\nHost: a.test\r\nContent-Length: x\r\n\r\n",
@@ -113,7 +113,23 @@ def conversation(seed, requests):
 
 CLOCK = re.compile(rb"(\r\n(?:[Dd]ate|[Ee]xpires): )[^\r]*")
 ALLOW = re.compile(rb"(\r\n[Aa]llow: )([^\r]*)")
+WIDTH = 16
 BOUNDARY = re.compile(rb"boundary=([0-9a-f]+)")
+
+
+def _same_width(stream):
+    """A boundary has up to sixteen digits, which the length counts."""
+    for drawn in sorted(set(BOUNDARY.findall(stream)), key=len):
+        missing = WIDTH - len(drawn)
+
+        def widen(head, missing=missing, drawn=drawn):
+            length = int(head[2])
+            parts = stream[head.end():head.end() + length].count(drawn) if head[2] else 0
+            return head[1] + b"%d" % (length + missing * parts) + head[3]
+        if missing:
+            stream = re.sub(rb"([Cc]ontent-[Ll]ength: )(\d+)((?:\r\n[^\r]+)*?boundary=" + drawn + rb"(?:\r\n[^\r]+)*\r\n\r\n\|?)", widen, stream)
+        stream = stream.replace(drawn, b"B" * WIDTH)
+    return stream
 
 
 def comparable(stream, port):
@@ -121,9 +137,7 @@ def comparable(stream, port):
     parts of a file; and without the port."""
     stream = CLOCK.sub(rb"\1now", stream)
     stream = ALLOW.sub(lambda found: found[1] + b",".join(sorted(found[2].split(b","))), stream)
-    for drawn in set(BOUNDARY.findall(stream)):
-        stream = stream.replace(drawn, b"B" * len(drawn))
-    return stream.replace(str(port).encode(), b"P" * len(str(port)))
+    return _same_width(stream).replace(str(port).encode(), b"P" * len(str(port)))
 
 
 def modules():

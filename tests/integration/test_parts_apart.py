@@ -55,7 +55,10 @@ class Connection:
         self.socket.close()
 
     def send(self, *paths):
-        self.socket.sendall(b"".join(f"GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n".encode() for path in paths))
+        self.send_raw("".join(f"GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n" for path in paths))
+
+    def send_raw(self, text):
+        self.socket.sendall(text.encode())
 
     def _more(self):
         part = self.socket.recv(1 << 16)
@@ -92,6 +95,8 @@ class Connection:
         found = re.fullmatch(r"HTTP/1\.1 (\d{3}) .*", line)
         assert found, f"no status line: {head[:200]!r}"
         headers = {name.lower(): value for name, value in (field.split(": ", 1) for field in fields)}
+        if found.group(1) == "304":
+            return 304, b""
         if headers.get("transfer-encoding") == "chunked":
             return int(found.group(1)), b"".join(self._chunks())
         return int(found.group(1)), self._exactly(int(headers["content-length"]))
