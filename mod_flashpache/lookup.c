@@ -274,8 +274,8 @@ static bool agrees(const request_rec *r, const struct fp_lease *lease)
 }
 
 /*
- * As find(). FP_ABSENT: even a new answer is not about the file that httpd has found. For a part of a response core
- * would open by name whatever links lead to by then; it takes the new answer instead.
+ * As find(). FP_ABSENT: even a new answer is not about the file that httpd has found. Where links are
+ * restricted core would open by name whatever they lead to by then; there it takes the new answer instead.
  */
 static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct found *found_r)
 {
@@ -289,7 +289,7 @@ static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct f
     if (st != FP_OK || agrees(r, found_r->lease))
         return st;
     /* Only a name in the directory of r->main was looked at. */
-    if (r->main != NULL) {
+    if (r->main != NULL && fp_request_restricts_links(r->main)) {
         r->finfo.filetype = APR_NOFILE;
         return FP_OK;
     }

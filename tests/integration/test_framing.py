@@ -13,6 +13,7 @@ import pytest
 
 import framing_kit
 from forms import chosen
+from waiting import restart
 
 SEED = int(os.environ.get("FLASHPACHE_SEED", "1"))
 CONVERSATIONS = chosen(40, 1200)        # of each way
@@ -32,8 +33,12 @@ def root(base):
 def servers(lab, root, mpm):
     config = framing_kit.CONFIG.format(root=root)
     options = {"mpm": mpm, "config": config, "http2": mpm != "prefork", "extra_modules": framing_kit.modules()}
-    yield (lab.stock(f"framing-stock-{mpm}", root, **options).start(),
-           lab.under_test(f"framing-{mpm}", root, daemon_settings={"ttl_ms": 300}, **options))
+    made = (lab.stock(f"framing-stock-{mpm}", root, **options).start(),
+            lab.under_test(f"framing-{mpm}", root, daemon_settings={"ttl_ms": 300}, **options))
+    for server in made:
+        while framing_kit.width(server.port) != framing_kit.WIDTH:
+            restart(server)
+    yield made
     lab.end()
 
 

@@ -131,8 +131,8 @@ def switching(root):
 
 
 def must_keep_closed(leaked):
-    """Stock loses four to nine of a thousand while a link is switched 30,000 times a second. We have lost one of 14,000, where
-    the daemon had no file open. httpd's handlers of type maps and includes open by name themselves."""
+    """Stock loses four to nine of a thousand while a link is switched without a pause; we have lost half of one. There httpd had
+    found another variant than any answer. Its handlers of type maps and includes open by name themselves."""
     assert len([kind for kind in leaked if kind not in ("type map", "an include")]) <= ROUNDS // 30, leaked
 
 
