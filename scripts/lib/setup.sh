@@ -37,10 +37,10 @@ fp_test_packages=(
 
 # Further packages for scripts/test full: a browser, and letters for it; promtool; RPMs; a policy's compiler; a role's
 # runner; network file systems with their servers, which the tests start by themselves, on loopback;
-# drawings of pages.
+# drawings of pages; proxies.
 fp_full_packages=(
     chromium fonts-dejavu-core prometheus rpm selinux-policy-dev ansible-core python3-yaml
-    rclone sshfs openssh-server davfs2 glusterfs-server glusterfs-client mupdf-tools
+    rclone sshfs openssh-server davfs2 glusterfs-server glusterfs-client mupdf-tools haproxy varnish
 )
 
 fp_begin=$SECONDS

@@ -80,7 +80,7 @@ class Connection:
     def _chunks(self):
         while True:
             line = self._until(b"\r\n")
-            assert re.fullmatch(rb"[0-9a-f]+", line), f"no size of a chunk: {line[:200]!r}"
+            assert re.fullmatch(rb"[0-9a-fA-F]+", line), f"no size of a chunk: {line[:200]!r}"
             size = int(line, 16)
             yield self._exactly(size)
             end = self._until(b"\r\n")
