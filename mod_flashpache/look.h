@@ -34,9 +34,9 @@ struct fp_look_wish {
 /*
  * Looks at a path. A directory above it must be in the table with the access files of these names, and lie on a
  * file system of this machine. Only that one can make it wait. FP_OK: *a says that the path is absent, or a
- * directory, or a regular file, which is open if that was wanted. Directories below the known one have no access file. It is as true as stock httpd's own look. There is no
- * lease on it, as only the steps to the directory have slots. *view_r and all other statuses are as for
- * fp_shared_find().
+ * directory, or a regular file, which is open if that was wanted. Directories below the known one have no
+ * access file. It is as true as stock httpd's own look. There is no lease on it, as only the steps to the known
+ * directory have slots. *view_r and all other statuses are as for fp_shared_find().
  */
 fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, struct fp_answer *a,
                   struct fp_lease_view **view_r);

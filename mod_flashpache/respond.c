@@ -83,7 +83,8 @@ static void set_header(request_rec *r, const char *name, const char *value)
 /* True if the entity tag is made of the file's metadata alone; of its content it is not (wants_content). */
 static bool has_plain_etag(const request_rec *r)
 {
-    /* The tag of a file of a second or less is weak.  Former releases of httpd take the response's time, not the file's. */
+    /* The tag of a file of a second or less is weak.  Former releases of httpd take the response's time, not
+     * the file's. */
     return r->vlist_validator == NULL && r->mtime == r->finfo.mtime
            && r->request_time - r->finfo.mtime > APR_USEC_PER_SEC
            && apr_table_get(r->headers_out, "ETag") == NULL;

@@ -331,7 +331,8 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     /* It was seen on a mount that is newer than the walk, or gone; or by a link, which may lead to any. What is
      * watched has its own reports of an unmount. */
     if (e->validity.mounted_ms >= seen->now_ms
-        || fp_dependencies_was_remounted(c->dependencies, e->linked || !e->watched ? NULL : e->path, e->len, seen->now_ms))
+        || fp_dependencies_was_remounted(c->dependencies, e->linked || !e->watched ? NULL : e->path, e->len,
+                                         seen->now_ms))
         return true;
     if (!e->watched && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
         return false;

@@ -59,15 +59,15 @@ static void report_end(const struct fp_watched *w, enum fp_left_out what, struct
 {
     if (end.ms == 0)
         fp_log(FP_LOG_WARNING, 49,
-               "more directories and files report more changes than can be watched than can be left out (%u at a time): "
-               "the hits of all become questions while these changes go on",
+               "more directories and files than can be left out (%u at a time) report more changes than can be "
+               "watched: the hits of all become questions while these changes go on",
                FP_NOISE_PLACES);
     else if (!end.owner)
         report_noise(w, what, end.ms);
     else if (!end.before)
         fp_log(FP_LOG_WARNING, 49,
-               "user %u owns more than %u directories and files that report more changes than can be watched, or all %u "
-               "places are taken: nothing that he owns is watched for %u s, and each request looks at it",
+               "user %u owns more than %u directories and files that report more changes than can be watched, or "
+               "all %u places are taken: nothing that he owns is watched for %u s, and each request looks at it",
                w->uid, FP_NOISE_OWN, FP_NOISE_PLACES, end.ms / 1000);
 }
 

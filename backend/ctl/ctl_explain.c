@@ -337,7 +337,8 @@ static enum ctl_exit explain(struct request *r)
     enum ctl_exit rc;
 
     print_assumptions(r);
-    printf("\nstock httpd asks for %s%s:\n", ctl_name(r->path, strlen(r->path)), r->slash && r->path[1] != '\0' ? "/" : "");
+    printf("\nstock httpd asks for %s%s:\n", ctl_name(r->path, strlen(r->path)),
+           r->slash && r->path[1] != '\0' ? "/" : "");
     rc = explain_walks(r);
     if (rc == CTL_DONE)
         printf("\n%u calls; those that are known, or leased, cost none with Flashpache\n", r->calls);
