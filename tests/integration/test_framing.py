@@ -30,9 +30,9 @@ def root(base):
 
 
 @pytest.fixture(scope="module")
-def servers(lab, root, mpm):
+def servers(lab, root, mpm, certificate):
     config = framing_kit.CONFIG.format(root=root)
-    options = {"mpm": mpm, "config": config, "http2": mpm != "prefork", "extra_modules": framing_kit.modules()}
+    options = {"mpm": mpm, "config": config, "http2": mpm != "prefork", "tls": certificate, "extra_modules": framing_kit.modules()}
     made = (lab.stock(f"framing-stock-{mpm}", root, **options).start(),
             lab.under_test(f"framing-{mpm}", root, daemon_settings={"ttl_ms": 300}, **options))
     for server in made:
@@ -102,40 +102,35 @@ def test_every_byte(servers, mpm, way):
 
 # ---- HTTP/2 ----
 
-STREAMS = chosen(400, 8000)
-FIELDS = ("", "-I", "-r 0-9", "-H Range:bytes=0-1,5-6", "-H Accept-Encoding:gzip", "-H Accept-Language:de", "-H If-None-Match:*", "-d body")
+STREAMS = chosen(50, 1000)              # of each kind
+FIELDS = ("", "range = 0-9", 'header = "Range: bytes=0-1,5-6"', 'header = "Accept-Encoding: gzip"', 'header = "Accept-Language: de"',
+          'header = "If-None-Match: *"')
 
 
-def by_http2(server, base, number, urls):
-    """What curl says of each URL, all over one connection: exit status, head and body. It checks the framing itself."""
-    place = base / f"h2-{server.name}-{number}"
+def by_http2(server, place, paths, field):
+    """Head and body of each path, as curl has them, over one connection. It checks the framing itself. Of HEAD and POST
+    streams of stock's end with an error now and then, so these are compared over HTTP/1 alone."""
+    lines = ["http2", "insecure", "silent", "show-error", "parallel", "parallel-max = 20", "path-as-is", "include", field]
+    for number, path in enumerate(paths):
+        lines += [f'url = "https://127.0.0.1:{server.tls_port}{path}"', f'output = "{place}/{number}"']
     place.mkdir()
-    lines = ["http2-prior-knowledge", "silent", "parallel", "parallel-max = 20", "no-progress-meter", "path-as-is"]
-    for index, (path, fields) in enumerate(urls):
-        flag, _, value = fields.partition(" ")
-        option = {"-I": "head", "-r": f'range = "{value}"', "-H": f'header = "{value}"', "-d": f'data = "{value}"'}.get(flag)
-        lines += [f'url = "http://127.0.0.1:{server.h2c_port}{path}"', f'output = "{place}/{index}.body"', f'dump-header = "{place}/{index}.head"',
-                  *([option] if option else []), "next", "http2-prior-knowledge", "path-as-is"]
-    (place / "config").write_text("\n".join(lines[:-3]) + "\n")
-    done = subprocess.run(["curl", "-K", place / "config"], capture_output=True, timeout=300)
-
-    def of(index):
-        files = [place / f"{index}.{kind}" for kind in ("head", "body")]
-        return framing_kit.comparable(b"|".join(file.read_bytes() if file.exists() else b"none" for file in files), server.h2c_port)
-    found = [of(index) for index in range(len(urls))]
+    (place / "config").write_text("\n".join(lines) + "\n")
+    done = subprocess.run(["curl", "-K", place / "config"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (field, done.stderr)
+    found = [framing_kit.comparable((place / str(number)).read_bytes(), server.tls_port) for number in range(len(paths))]
     shutil.rmtree(place)
-    return done.returncode, found
+    return found
 
 
-def test_every_stream(servers, base, mpm):
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_stream(servers, base, mpm, field):
     if mpm == "prefork":
         pytest.skip("httpd offers no HTTP/2 with prefork")
     if not shutil.which("curl"):
         pytest.skip("needs curl")
-    dice = framing_kit.random.Random(f"{SEED} {mpm}")
-    for number in range(STREAMS // 100):
-        urls = [(dice.choice(framing_kit.PATHS), dice.choice(FIELDS)) for _ in range(100)]
-        (their_status, theirs), (our_status, ours) = (by_http2(server, base, number, urls) for server in servers)
-        assert their_status == our_status
-        for url, one, other in zip(urls, theirs, ours):
-            assert one == other, f"{url}\n{one}\n{other}"[:3000]
+    dice = framing_kit.random.Random(f"{SEED} {mpm} {field}")
+    paths = [dice.choice(framing_kit.PATHS) for _ in range(STREAMS)]
+    theirs, ours = (by_http2(server, base / f"h2-{server.name}-{FIELDS.index(field)}", paths, field) for server in servers)
+    assert {found[:7] for found in theirs} == {b"HTTP/2 "}
+    for path, one, other in zip(paths, theirs, ours):
+        assert one == other, f"{path}: {len(one)} and {len(other)} bytes, {first_difference(one, other)}"
