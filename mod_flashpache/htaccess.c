@@ -104,7 +104,7 @@ static apr_status_t open_by_name(request_rec *r, struct fp_request *q, const cha
     const struct fp_step *s = fp_request_find_step(q, dir, fp_path_len(dir), &below);
     const bool known = s != NULL && !below && fp_step_is_dir(s);
     int fd = known ? fp_open_in_step(dir, s, name) : -1;
-    const enum fp_rules rules = !known                          ? FP_RULES_UNKNOWN
+    const enum fp_rules_are rules = !known                          ? FP_RULES_UNKNOWN
                                 : fd == -1 && errno == ESTALE ? FP_RULES_OTHER
                                                               : FP_RULES_OWN;
     apr_file_t *f = NULL;

@@ -79,10 +79,10 @@ bool fp_view_is_unchanged(request_rec *r)
 
 static bool has_rules(const struct fp_request *q, const void *ctx)
 {
-    return q->rules == *(const enum fp_rules *)ctx;
+    return q->rules == *(const enum fp_rules_are *)ctx;
 }
 
-bool fp_view_has_rules(const request_rec *r, enum fp_rules rules)
+bool fp_view_has_rules(const request_rec *r, enum fp_rules_are rules)
 {
     return fp_request_any(r, has_rules, &rules);
 }

@@ -25,7 +25,7 @@ bool fp_view_is_unchanged(request_rec *r);
 
 /* True if access files of the request's family were such ones. If a link was switched meanwhile, core would use one
  * release's rules, and we send the other's file. */
-bool fp_view_has_rules(const request_rec *r, enum fp_rules rules);
+bool fp_view_has_rules(const request_rec *r, enum fp_rules_are rules);
 
 /* For fp_request_any(), ctx being an answer: true if a common part of their paths leads to different
  * places. */

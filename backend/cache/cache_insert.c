@@ -107,9 +107,7 @@ static void set_access(struct fp_cache *c, struct fp_entry *e, const struct fp_s
  */
 static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {
-    return !e->local && e->fd != -1
-           && (!fp_meta_had_settled(&e->self, seen->now_ms)
-               || !fp_server_clock_has_settled(e->self.dev, &e->self.ctime));
+    return !e->local && e->fd != -1 && !fp_meta_had_settled(&e->self, seen->now_ms);
 }
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
@@ -237,7 +235,7 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
 /* Takes the validity of the mount that the step leads to, or lies on. */
 static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    const struct fp_validity general = { .ttl_ms = c->ttl_ms };
+    const struct fp_validity general = { .ttl_ms = c->ttl_ms, .local = true };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
     /* Nothing is there: then the mount above counts.  The names seen on the way there may lie elsewhere. */

@@ -189,7 +189,7 @@ static int64_t changed_s; /* when the files of the next walks changed */
 /* A walk that brings a descriptor, or unchanged: finds the file as it was. */
 static void walked_there(const char *path, uint64_t size, bool remote, bool unchanged)
 {
-    struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = ttl_ms } };
+    struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = ttl_ms, .local = !remote } };
     struct fp_walk_result result;
     const struct fp_walk_meta meta = { &result, validity };
 

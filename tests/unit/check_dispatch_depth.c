@@ -10,7 +10,7 @@
 #include "dispatch_kit.h"
 
 #define OF_A_SEARCH 2  /* besides one for each known step: the path itself, the first unknown step */
-#define SEARCHES    12 /* of one question and its walks */
+#define SEARCHES    13 /* of one question and its walks */
 
 static unsigned hashes;
 

@@ -37,7 +37,7 @@ int statx(int at, const char *restrict name, int flags, unsigned mask, struct st
     if (*name == '\0')
         change_after_open(at);
     /* Which mount it is, the file system is not asked. */
-    if (fail_at != 0 && (mask & STATX_BASIC_STATS) != 0 && ++looks == fail_at) {
+    if (fail_at != 0 && (mask & STATX_BASIC_STATS) == STATX_BASIC_STATS && ++looks == fail_at) {
         errno = ESTALE;
         return -1;
     }
