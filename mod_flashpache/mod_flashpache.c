@@ -136,6 +136,11 @@ static int map_to_storage(request_rec *r)
     return status;
 }
 
+static int respond_status(request_rec *r)
+{
+    return fp_status_respond(r, fp_settings_allow_status(r));
+}
+
 static void register_hooks(apr_pool_t *p)
 {
     static const char *const before_speling[] = { "mod_speling.c", NULL };
@@ -167,7 +172,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_fixups(fp_speling_after, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
-    ap_hook_handler(fp_status_respond, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_handler(respond_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_insert_filter(fp_shadow_time_open, NULL, NULL, APR_HOOK_REALLY_LAST);

@@ -22,6 +22,13 @@ APLOG_USE_MODULE(flashpache);
 #define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
 #define MOST_TIMEOUT    apr_time_from_sec(60)
 
+bool fp_settings_allow_status(const request_rec *r)
+{
+    const struct fp_section_settings *section = ap_get_module_config(r->per_dir_config, &flashpache_module);
+
+    return section != NULL && section->status == 1;
+}
+
 void *fp_settings_create_section(apr_pool_t *p, char *dir)
 {
     struct fp_section_settings *n = apr_palloc(p, sizeof(*n));

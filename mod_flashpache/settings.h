@@ -6,6 +6,7 @@
 #define FP_SETTINGS_H
 
 #include <httpd.h>
+#include <stdbool.h>
 #include <http_config.h>
 
 #include "common/wire.h"
@@ -54,6 +55,9 @@ struct fp_section_settings {
 };
 
 extern const command_rec fp_directives[];
+
+/* True where FlashpacheStatus is on. */
+bool fp_settings_allow_status(const request_rec *r);
 
 void *fp_settings_create_section(apr_pool_t *p, char *dir);
 void *fp_settings_merge_sections(apr_pool_t *p, void *base, void *add);

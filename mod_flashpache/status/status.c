@@ -9,7 +9,6 @@
 #include <mod_status.h>
 #include <stdlib.h>
 
-#include "settings.h"
 #include "status/snapshot.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -46,15 +45,7 @@ static void set_refresh(request_rec *r)
     apr_table_setn(r->headers_out, "Refresh", apr_psprintf(r->pool, "%d", seconds));
 }
 
-/* Whoever writes an .htaccess may set the handler, too. The page has the paths of all sites. */
-static bool is_allowed(const request_rec *r)
-{
-    const struct fp_section_settings *section = ap_get_module_config(r->per_dir_config, &flashpache_module);
-
-    return section != NULL && section->status == 1;
-}
-
-int fp_status_respond(request_rec *r)
+int fp_status_respond(request_rec *r, bool allowed)
 {
     void (*write)(request_rec *, const struct fp_snapshot *) = fp_status_page;
     enum fp_snapshot_depth depth = FP_SNAPSHOT_ALL;
@@ -63,7 +54,8 @@ int fp_status_respond(request_rec *r)
 
     if (r->handler == NULL || strcmp(r->handler, HANDLER) != 0)
         return DECLINED;
-    if (!is_allowed(r)) {
+    /* Whoever writes an .htaccess may set the handler, too. The page has the paths of all sites. */
+    if (!allowed) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                       "FP0126: no status page at %s: FlashpacheStatus On is missing in the <Location> there", r->uri);
         return HTTP_FORBIDDEN;

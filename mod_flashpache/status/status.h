@@ -7,11 +7,12 @@
 #define FP_STATUS_H
 
 #include <httpd.h>
+#include <stdbool.h>
 
 struct fp_snapshot;
 
 /* The handler "flashpache-status". */
-int fp_status_respond(request_rec *r);
+int fp_status_respond(request_rec *r, bool allowed);
 
 /* mod_status's hook: writes the module's own numbers. */
 int fp_status_section(request_rec *r, int flags);
