@@ -107,7 +107,9 @@ static void set_access(struct fp_cache *c, struct fp_entry *e, const struct fp_s
  */
 static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {
-    return !e->local && e->fd != -1 && !fp_meta_had_settled(&e->self, seen->now_ms);
+    return !e->local && e->fd != -1
+           && (!fp_meta_had_settled(&e->self, seen->now_ms)
+               || (!e->validity.local && !fp_server_clock_has_settled(e->self.dev, &e->self.ctime)));
 }
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
