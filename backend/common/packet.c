@@ -104,6 +104,21 @@ bool fp_is_sealed(int fd, uint64_t size)
     return seals != -1 && (seals & wanted) == wanted && fstat(fd, &st) == 0 && (uint64_t)st.st_size == size;
 }
 
+bool fp_write_all(int fd, const void *data, size_t len)
+{
+    const char *bytes = data;
+
+    while (len > 0) {
+        const ssize_t done = write(fd, bytes, len);
+
+        if (done == -1 && errno != EINTR)
+            return false;
+        bytes += done > 0 ? done : 0;
+        len -= done > 0 ? (size_t)done : 0;
+    }
+    return true;
+}
+
 int fp_open_now(const char *path)
 {
     return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

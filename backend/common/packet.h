@@ -41,6 +41,9 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *f
 /* True for a memfd of that very size whose bytes are sealed against changes. */
 bool fp_is_sealed(int fd, uint64_t size);
 
+/* Writes all of it, however often that takes.  False with errno. */
+bool fp_write_all(int fd, const void *data, size_t len);
+
 /* Opens a file for reading that another user may have replaced: does not wait for the writer of a
  * FIFO.  -1 with errno; EAGAIN: another process has a lease on it (fcntl(2)). */
 int fp_open_now(const char *path);

@@ -73,26 +73,37 @@ void ctl_json_about(struct ctl_json *j, const char *report)
 
 /* ---- mounts and walks ---- */
 
-void ctl_json_mounts(struct ctl_json *j, char *report)
+/* An array with what put() makes of each line; a line of another form adds nothing. */
+static void put_lines(struct ctl_json *j, const char *key, char *report, void (*put)(struct ctl_json *j, char *line))
 {
-    struct ctl_mount m;
     char *line;
 
-    ctl_json_begin(j, "mounts", '[');
-    while ((line = ctl_next_line(&report)) != NULL) {
-        if (!ctl_parse_mount(line, &m))
-            continue;
-        ctl_json_begin(j, NULL, '{');
-        ctl_json_text(j, "point", m.point);
-        ctl_json_text(j, "type", m.type);
-        ctl_json_text(j, "watch", m.watch);
-        ctl_json_number(j, "ttl_ms", m.ttl_ms);
-        ctl_json_number(j, "negative_ttl_ms", m.negative_ttl_ms);
-        ctl_json_number(j, "stale_if_error_ms", m.stale_ms);
-        ctl_json_bool(j, "out_of_service", m.out);
-        ctl_json_end(j, '}');
-    }
+    ctl_json_begin(j, key, '[');
+    while ((line = ctl_next_line(&report)) != NULL)
+        put(j, line);
     ctl_json_end(j, ']');
+}
+
+static void put_mount(struct ctl_json *j, char *line)
+{
+    struct ctl_mount m;
+
+    if (!ctl_parse_mount(line, &m))
+        return;
+    ctl_json_begin(j, NULL, '{');
+    ctl_json_text(j, "point", m.point);
+    ctl_json_text(j, "type", m.type);
+    ctl_json_text(j, "watch", m.watch);
+    ctl_json_number(j, "ttl_ms", m.ttl_ms);
+    ctl_json_number(j, "negative_ttl_ms", m.negative_ttl_ms);
+    ctl_json_number(j, "stale_if_error_ms", m.stale_ms);
+    ctl_json_bool(j, "out_of_service", m.out);
+    ctl_json_end(j, '}');
+}
+
+void ctl_json_mounts(struct ctl_json *j, char *report)
+{
+    put_lines(j, "mounts", report, put_mount);
 }
 
 static void put_buckets(struct ctl_json *j, const struct ctl_latency *l)
@@ -110,63 +121,63 @@ static void put_buckets(struct ctl_json *j, const struct ctl_latency *l)
     ctl_json_end(j, ']');
 }
 
-void ctl_json_lookups(struct ctl_json *j, char *report)
+static void put_lookups(struct ctl_json *j, char *line)
 {
     struct ctl_latency l;
-    char *line;
 
-    ctl_json_begin(j, "lookups", '[');
-    while ((line = ctl_next_line(&report)) != NULL) {
-        if (!ctl_parse_latency(line, &l))
-            continue;
-        ctl_json_begin(j, NULL, '{');
-        ctl_json_text(j, "point", l.point);
-        ctl_json_number(j, "count", l.count);
-        ctl_json_number(j, "sum_us", l.sum_us);
-        ctl_json_number(j, "longest_us", l.longest_us);
-        put_buckets(j, &l);
-        ctl_json_end(j, '}');
-    }
-    ctl_json_end(j, ']');
+    if (!ctl_parse_latency(line, &l))
+        return;
+    ctl_json_begin(j, NULL, '{');
+    ctl_json_text(j, "point", l.point);
+    ctl_json_number(j, "count", l.count);
+    ctl_json_number(j, "sum_us", l.sum_us);
+    ctl_json_number(j, "longest_us", l.longest_us);
+    put_buckets(j, &l);
+    ctl_json_end(j, '}');
+}
+
+void ctl_json_lookups(struct ctl_json *j, char *report)
+{
+    put_lines(j, "lookups", report, put_lookups);
 }
 
 /* ---- single paths ---- */
 
-void ctl_json_slow(struct ctl_json *j, char *report)
+static void put_slow(struct ctl_json *j, char *line)
 {
     struct ctl_slow s;
-    char *line;
 
-    ctl_json_begin(j, "slow", '[');
-    while ((line = ctl_next_line(&report)) != NULL) {
-        if (!ctl_parse_slow(line, &s))
-            continue;
-        ctl_json_begin(j, NULL, '{');
-        ctl_json_text(j, "path", s.path);
-        ctl_json_text(j, "point", s.point);
-        ctl_json_number(j, "us", s.us);
-        ctl_json_text(j, "call", s.call);
-        ctl_json_number(j, "call_us", s.call_us);
-        ctl_json_number(j, "waited", s.waited);
-        ctl_json_number(j, "ago_ms", s.ago_ms);
-        ctl_json_end(j, '}');
-    }
-    ctl_json_end(j, ']');
+    if (!ctl_parse_slow(line, &s))
+        return;
+    ctl_json_begin(j, NULL, '{');
+    ctl_json_text(j, "path", s.path);
+    ctl_json_text(j, "point", s.point);
+    ctl_json_number(j, "us", s.us);
+    ctl_json_text(j, "call", s.call);
+    ctl_json_number(j, "call_us", s.call_us);
+    ctl_json_number(j, "waited", s.waited);
+    ctl_json_number(j, "ago_ms", s.ago_ms);
+    ctl_json_end(j, '}');
+}
+
+void ctl_json_slow(struct ctl_json *j, char *report)
+{
+    put_lines(j, "slow", report, put_slow);
+}
+
+static void put_hot(struct ctl_json *j, char *line)
+{
+    struct ctl_hot h;
+
+    if (!ctl_parse_hot(line, &h))
+        return;
+    ctl_json_begin(j, NULL, '{');
+    ctl_json_text(j, "path", h.path);
+    ctl_json_number(j, "asked", h.asked);
+    ctl_json_end(j, '}');
 }
 
 void ctl_json_hot(struct ctl_json *j, char *report)
 {
-    struct ctl_hot h;
-    char *line;
-
-    ctl_json_begin(j, "hot", '[');
-    while ((line = ctl_next_line(&report)) != NULL) {
-        if (!ctl_parse_hot(line, &h))
-            continue;
-        ctl_json_begin(j, NULL, '{');
-        ctl_json_text(j, "path", h.path);
-        ctl_json_number(j, "asked", h.asked);
-        ctl_json_end(j, '}');
-    }
-    ctl_json_end(j, ']');
+    put_lines(j, "hot", report, put_hot);
 }

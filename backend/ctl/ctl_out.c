@@ -2,11 +2,11 @@
 #include "config.h"
 #include "ctl/ctl_out.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/packet.h"
 #include "common/text.h"
 #include "common/wire.h"
 
@@ -17,20 +17,6 @@ struct output {
     int fd;
     bool begun; /* a byte that may begin a control of two waits for the next one */
 };
-
-/* True, or false with errno. */
-static bool write_all(int fd, const char *data, size_t len)
-{
-    while (len > 0) {
-        const ssize_t n = write(fd, data, len);
-
-        if (n == -1 && errno != EINTR)
-            return false;
-        data += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
 
 /* U+0080 to U+009F are controls, too: 0xc2, and such a byte. */
 static ssize_t write_guarded(void *cookie, const char *data, size_t size)
@@ -50,7 +36,7 @@ static ssize_t write_guarded(void *cookie, const char *data, size_t size)
             piece[n++] = c1 || (c < ' ' && c != '\n') || c == 0x7f ? '?' : (char)c;
         if (n < PIECE && i + 1 < size)
             continue;
-        if (!write_all(o->fd, piece, n))
+        if (!fp_write_all(o->fd, piece, n))
             return 0;
         n = 0;
     }
@@ -87,5 +73,5 @@ void ctl_put_control(const char *sequence)
 {
     /* Where this fails the next flush does, and is told. */
     if (fflush(stdout) == 0)
-        (void)write_all(STDOUT_FILENO, sequence, strlen(sequence));
+        (void)fp_write_all(STDOUT_FILENO, sequence, strlen(sequence));
 }

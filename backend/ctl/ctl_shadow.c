@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/packet.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_out.h"
 
@@ -184,15 +185,8 @@ static int fetch(const char *url, int to)
 {
     FILE *stream = open_page(url);
     char *text = stream != NULL && skip_head(stream, url) ? read_text(stream, url) : NULL;
-    const size_t len = text != NULL ? strlen(text) : 0;
-    size_t at = 0;
-    ssize_t n = 1;
 
-    while (at < len && n > 0) {
-        n = write(to, text + at, len - at);
-        at += n > 0 ? (size_t)n : 0;
-    }
-    return text != NULL && at == len ? 0 : 1;
+    return text != NULL && fp_write_all(to, text, strlen(text)) ? 0 : 1;
 }
 
 /* What comes through the pipe until its other end is closed, terminated; *late_r: that took too long. */

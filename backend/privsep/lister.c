@@ -17,19 +17,6 @@
 
 /* ---- the process ---- */
 
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        const ssize_t done = write(fd, bytes, n);
-
-        if (done == -1 && errno != EINTR)
-            return false;
-        bytes += done > 0 ? done : 0;
-        n -= done > 0 ? (size_t)done : 0;
-    }
-    return true;
-}
-
 static bool copy(int from, int to)
 {
     static char bytes[AT_ONCE];
@@ -37,7 +24,7 @@ static bool copy(int from, int to)
     ssize_t n;
 
     while ((n = pread(from, bytes, sizeof(bytes), at)) > 0) {
-        if (!write_all(to, bytes, (size_t)n))
+        if (!fp_write_all(to, bytes, (size_t)n))
             return false;
         at += n;
     }
