@@ -14,7 +14,6 @@
 #include "common/client.h"
 #include "common/contents.h"
 #include "common/lease_table.h"
-#include "common/local_types.h"
 #include "common/packet.h"
 #include "common/server_clock.h"
 #include "htaccess_pure.h"
@@ -64,8 +63,7 @@ bool fp_access_file_is_settled(const request_rec *r, const char *dir, const stru
     /* A disk of this machine, and no call is needed to see that. */
     if (major(a->dev) != 0)
         return true;
-    return statfs(dir, &fs) == 0
-           && (fp_type_may_be_mapped((uint32_t)fs.f_type) || fp_server_clock_has_settled(a->dev, &a->ctime));
+    return statfs(dir, &fs) == 0 && fp_server_clock_has_settled_on((uint32_t)fs.f_type, a->dev, &a->ctime);
 }
 
 const char *fp_access_file_path(const request_rec *r, const char *dir, unsigned name)

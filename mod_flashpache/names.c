@@ -16,7 +16,6 @@
 #include "common/answer.h"
 #include "common/clock.h"
 #include "common/lease_table.h"
-#include "common/local_types.h"
 #include "common/packet.h"
 #include "common/server_clock.h"
 #include "lease.h"
@@ -114,35 +113,21 @@ static bool read_names(DIR *d, struct names *n)
     return errno == 0;
 }
 
-static bool is_in_user_space(int fd)
-{
-    struct statfs fs;
-
-    return fstatfs(fd, &fs) == -1 || fs.f_type == FUSE_SUPER_MAGIC;
-}
-
-/* The same by the clock of a server, unless the directory is of this machine. */
-static bool has_settled_there(int fd, const struct fp_meta *m)
-{
-    struct statfs fs;
-
-    return fstatfs(fd, &fs) == 0
-           && (fp_type_may_be_mapped((uint32_t)fs.f_type) || fp_server_clock_has_settled(m->dev, &m->ctime));
-}
-
 /* Reads the directory, which must be the answer's before and after the reading. */
 static bool read_directory(const char *path, const struct fp_meta *m, struct names *n)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd != -1 && is_directory_of(fd, m) ? fdopendir(fd) : NULL;
+    struct statfs fs;
     bool good;
 
     if (d == NULL) {
         fp_close(&fd);
         return false;
     }
-    n->expires_ms = is_in_user_space(fd) ? fp_now_ms() + FUSE_MS : 0;
-    good = has_settled_there(fd, m) && read_names(d, n) && is_directory_of(fd, m);
+    good = fstatfs(fd, &fs) == 0 && fp_server_clock_has_settled_on((uint32_t)fs.f_type, m->dev, &m->ctime);
+    n->expires_ms = good && fs.f_type == FUSE_SUPER_MAGIC ? fp_now_ms() + FUSE_MS : 0;
+    good = good && read_names(d, n) && is_directory_of(fd, m);
     closedir(d);
     return good;
 }

@@ -214,19 +214,23 @@ static uint64_t half_ms(const struct fp_entry *e)
     return e->seen_ms + e->ttl_ms / 2;
 }
 
+bool fp_entry_had_settled(const struct fp_entry *e, const struct fp_meta *m, uint64_t at_ms)
+{
+    return fp_meta_had_settled(m, at_ms)
+           && (e->validity.local || fp_server_clock_has_settled(m->dev, &m->ctime));
+}
+
 /* A small file that changed just before it was seen could not be read yet: if it is in use, a walk brings its
  * content as soon as it can. */
 static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry *e)
 {
     const uint64_t settled_ms = e->seen_ms + FP_SETTLED_MS;
     const struct fp_meta *m = fp_entry_target(e);
-    bool settled;
 
-    if (settled_ms >= half_ms(e) || !fp_entry_is_file(e) || m->size == 0 || m->size > c->content.file_max)
-        return half_ms(e);
-    settled = fp_meta_had_settled(m, e->seen_ms)
-              && (e->validity.local || fp_server_clock_has_settled(m->dev, &m->ctime));
-    return !settled && fp_meta_had_settled(m, settled_ms) ? settled_ms : half_ms(e);
+    if (settled_ms < half_ms(e) && fp_entry_is_file(e) && m->size > 0 && m->size <= c->content.file_max
+        && !fp_entry_had_settled(e, m, e->seen_ms) && fp_meta_had_settled(m, settled_ms))
+        return settled_ms;
+    return half_ms(e);
 }
 
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)

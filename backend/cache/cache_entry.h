@@ -21,6 +21,8 @@
 struct fp_dependency;
 struct fp_dependencies;
 
+#define FP_MOUNT_BUCKETS 256u /* of mounts, by their ids */
+
 enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 
 struct fp_entry {
@@ -109,14 +111,12 @@ struct fp_sieve {
  *   uses it then, and fp_entry_reclaim() comes by.  All below a purged entry is purged, and above it is
  *   one that is_purging.  An entry knows how many below it are not purged.
  */
-#define FP_MOUNT_BUCKETS 256u
-
 struct fp_cache {
     struct fp_index entries;
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue open_dirs; /* the most recently used is the first */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
-    size_t n_linked, n_on_mount[FP_MOUNT_BUCKETS]; /* entries that are linked; on mounts, by a part of their ids */
+    size_t n_linked, n_on_mount[FP_MOUNT_BUCKETS]; /* entries that are linked; and on mounts */
     size_t spare; /* descriptors that may wait to be closed before files make room for them */
     struct fp_cache_content content;  /* the limits, */
     size_t n_contents, content_bytes; /* and what there is */
@@ -162,6 +162,9 @@ bool fp_entry_is_file(const struct fp_entry *e);
 enum fp_kind fp_entry_kind(const struct fp_entry *e);
 /* The watch on the entry's target; NULL: there is none, or it has ended. */
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
+/* True if the metadata, the entry's own or its target's, had settled at that moment (fp_now_ms()), by this machine's
+ * clock and by that of the file's server. */
+bool fp_entry_had_settled(const struct fp_entry *e, const struct fp_meta *m, uint64_t at_ms);
 /* About how much memory the entry takes. */
 size_t fp_entry_bytes(const struct fp_entry *e);
 

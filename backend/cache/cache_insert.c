@@ -107,9 +107,7 @@ static void set_access(struct fp_cache *c, struct fp_entry *e, const struct fp_s
  */
 static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {
-    return !e->local && e->fd != -1
-           && (!fp_meta_had_settled(&e->self, seen->now_ms)
-               || (!e->validity.local && !fp_server_clock_has_settled(e->self.dev, &e->self.ctime)));
+    return !e->local && e->fd != -1 && !fp_entry_had_settled(e, &e->self, seen->now_ms);
 }
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
@@ -485,16 +483,15 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
 {
     const struct likeness is = compare(e, s, seen);
     const size_t step = (size_t)(s - seen->answer->steps), before = fp_entry_bytes(e);
+    const struct fp_meta *m = fp_step_target(s);
 
     c->counts.differing +=
         e->generation != 0 && !is.was_invalid && !(fp_entry_is_file(e) ? is.unchanged : is.same_thing);
     end_leases(c, e, s, &is);
     fp_entry_count_place(c, e, -1);
     e->seen_ms = seen->now_ms;
-    if (s->status == FP_OK)
-        fp_server_clock_note(s->self.dev, &s->self.ctime);
-    if (s->status == FP_OK && s->target_status == FP_OK)
-        fp_server_clock_note(fp_step_target(s)->dev, &fp_step_target(s)->ctime);
+    if (m != NULL)
+        fp_server_clock_note(m->dev, &m->ctime);
     if (!is.same_rights)
         e->generation = ++c->last_generation;
     if (!set_target(e, s))

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/local_types.h"
 
 /*
  * Each device has one place by its number, and takes it over from another one: then nothing is known of the other's.
@@ -72,6 +73,11 @@ bool fp_server_clock_has_settled(uint64_t dev, const struct fp_time *ctime)
 
     clock_gettime(CLOCK_REALTIME, &here);
     return is_past(ctime, there_ms) && is_past(ctime, (int64_t)here.tv_sec * 1000 + here.tv_nsec / 1000000);
+}
+
+bool fp_server_clock_has_settled_on(uint32_t type, uint64_t dev, const struct fp_time *ctime)
+{
+    return fp_type_may_be_mapped(type) || fp_server_clock_has_settled(dev, ctime);
 }
 
 void fp_server_clock_note(uint64_t dev, const struct fp_time *ctime)

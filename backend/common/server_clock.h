@@ -19,6 +19,10 @@
  */
 bool fp_server_clock_has_settled(uint64_t dev, const struct fp_time *ctime);
 
+/* The same on a file system of that type (statfs.f_type): those of this machine have its clock, which the caller has
+ * asked. */
+bool fp_server_clock_has_settled_on(uint32_t type, uint64_t dev, const struct fp_time *ctime);
+
 /* Only notes a change time that the server told. */
 void fp_server_clock_note(uint64_t dev, const struct fp_time *ctime);
 
