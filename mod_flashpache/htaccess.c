@@ -104,9 +104,9 @@ static apr_status_t open_by_name(request_rec *r, struct fp_request *q, const cha
     const struct fp_step *s = fp_request_find_step(q, dir, fp_path_len(dir), &below);
     const bool known = s != NULL && !below && fp_step_is_dir(s);
     int fd = known ? fp_open_in_step(dir, s, name) : -1;
-    const enum fp_rules_are rules = !known                          ? FP_RULES_UNKNOWN
-                                : fd == -1 && errno == ESTALE ? FP_RULES_OTHER
-                                                              : FP_RULES_OWN;
+    const enum fp_rules_are rules = !known                        ? FP_RULES_UNKNOWN
+                                    : fd == -1 && errno == ESTALE ? FP_RULES_OTHER
+                                                                  : FP_RULES_OWN;
     apr_file_t *f = NULL;
 
     /* The request will be served once more. */
@@ -253,9 +253,7 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
     const apr_uint64_t bit = (apr_uint64_t)1 << fp_request_step_number(q, s);
     const bool pure = (q->access_pure & bit) != 0 && fp_parsed_may_keep(&s->access[name]);
     const unsigned opened = q->access_opened;
-    const apr_size_t before = fp_parsed_memory();
-    struct fp_parse made = { .override_opts = h->override_opts };
-    apr_size_t after;
+    struct fp_parse made = { .override_opts = h->override_opts, .before = fp_parsed_memory() };
 
     /* The pool has no parent: it lives longer than the request, and the thread that releases it
      * last destroys it. */
@@ -272,8 +270,6 @@ static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step 
         made.text = q->access_text;
         made.merged = merge(r, &made, h);
     }
-    after = fp_parsed_memory();
-    made.bytes = after > before ? after - before : 0;
     fp_parsed_keep(r, q, s, name, h, &made);
 }
 

@@ -124,13 +124,6 @@ apr_size_t fp_parsed_memory(void)
     return m.uordblks + m.hblkhd;
 }
 
-static apr_size_t bytes_of(const struct fp_access *access, const struct fp_parse *parse)
-{
-    const apr_size_t least = bytes_for(access, parse->conf != NULL, parse->merged.walk != NULL);
-
-    return parse->bytes > least ? parse->bytes : least;
-}
-
 /* What is kept of a parse whose result takes too much. */
 static struct fp_parse without_result(const struct fp_parse *parse)
 {
@@ -141,14 +134,17 @@ static struct fp_parse without_result(const struct fp_parse *parse)
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, const struct fp_parse *made)
 {
-    const struct fp_parse parse =
-        fp_table_takes(table, bytes_of(&s->access[name], made)) ? *made : without_result(made);
+    const apr_size_t least = bytes_for(&s->access[name], made->conf != NULL, made->merged.walk != NULL);
+    const apr_size_t now = fp_parsed_memory();
+    const apr_size_t all = now > made->before + least ? now - made->before : least;
+    const bool fits = fp_table_takes(table, all);
+    const struct fp_parse parse = fits ? *made : without_result(made);
     struct fp_parsed *p = apr_pcalloc(parse.pool, sizeof(*p));
     char *key = apr_palloc(parse.pool, FP_ITEM_KEY_SIZE(s->end));
 
     fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
     p->parse = parse;
-    p->item.bytes = bytes_of(&s->access[name], &parse);
+    p->item.bytes = fits ? all : bytes_for(&s->access[name], false, false);
     p->dir = apr_pstrdup(parse.pool, h->dir);
     p->override = h->override;
     p->name = name;

@@ -31,7 +31,7 @@ struct fp_parse {
     ap_conf_vector_t *conf;  /* NULL: the file must be parsed for each request */
     const char *text;        /* that was parsed, as long as the file; NULL without conf */
     struct fp_merged merged; /* with the sections of its directory, if it is the only access file there */
-    apr_size_t bytes;        /* what the process took meanwhile */
+    apr_size_t before;       /* fp_parsed_memory() when the parse began */
 };
 
 struct fp_parsed {

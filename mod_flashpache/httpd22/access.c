@@ -115,9 +115,7 @@ static void keep_one(request_rec *r, const struct fp_request *q, const struct fp
     const char *path = fp_access_file_path(r, h->dir, name);
     struct fp_access_text *text = fp_access_file_fetch(r, path, &s->access[name]);
     const bool pure = text != NULL && fp_access_file_is_pure(r, path, text);
-    const apr_size_t before = fp_parsed_memory();
-    struct fp_parse made = { .override_opts = FP_OVERRIDE_OPTS(h) };
-    apr_size_t after;
+    struct fp_parse made = { .override_opts = FP_OVERRIDE_OPTS(h), .before = fp_parsed_memory() };
 
     if (text == NULL || fp_compat_unmanaged_pool(&made.pool) != APR_SUCCESS)
         return;
@@ -125,8 +123,6 @@ static void keep_one(request_rec *r, const struct fp_request *q, const struct fp
         made.text = apr_pmemdup(made.pool, text->pos, (apr_size_t)(text->end - text->pos));
         made.conf = parse(r, made.pool, h, path, text);
     }
-    after = fp_parsed_memory();
-    made.bytes = after > before ? after - before : 0;
     if (pure && made.conf == NULL)
         apr_pool_destroy(made.pool);
     else
