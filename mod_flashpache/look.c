@@ -142,24 +142,19 @@ static bool go_down(const struct fp_look_wish *wish, size_t above, struct fp_ans
     struct component c = { .dev = fp_step_target(known)->dev };
     char path[FP_MAX_PATH + 1];
     fp_status status = FP_OK;
-    size_t at = above, end;
+    size_t at = above, begin, end;
 
-    memcpy(path, wish->path, wish->len);
-    path[wish->len] = '\0';
+    memcpy(path, wish->path, above);
     path[above] = '\0';
-    c.dir = open_directory(above > 1 ? path : "/", known);
+    c.dir = open_directory(path, known);
     if (c.dir == -1)
         return false;
-    for (; status == FP_OK && at < wish->len; at = end) {
+    for (c.name = path; status == FP_OK && at < wish->len; at = end) {
+        begin = at > 1 ? at + 1 : 1;
         end = fp_path_child_len(wish->path, wish->len, at);
-        if (a->n_steps == FP_MAX_STEPS) {
-            status = FP_FAILED;
-            break;
-        }
-        memcpy(path, wish->path + at + (at > 1), end - at - (at > 1));
-        path[end - at - (at > 1)] = '\0';
-        c.name = path;
-        status = take_step(&c, wish, end, a);
+        memcpy(path, wish->path + begin, end - begin);
+        path[end - begin] = '\0';
+        status = a->n_steps < FP_MAX_STEPS ? take_step(&c, wish, end, a) : FP_FAILED;
     }
     fp_close(&c.dir);
     return status == FP_OK || status == FP_ABSENT;
@@ -198,12 +193,8 @@ static bool look(const struct fp_lease_view *view, const struct fp_look_wish *wi
     if (above == 0 || !a->may_look || (wish->fresh && !a->above_watched) || a->n_names != wish->names->n)
         return false;
     n = a->n_steps;
-    if (!go_down(wish, above, a)) {
-        fp_close(&a->fd);
-        return false;
-    }
-    /* So the directory and its access files are as the steps say. */
-    if (!fp_shared_holds_above(view, a, n)) {
+    /* Where the steps hold behind the looks, the directory and its access files are as they say. */
+    if (!go_down(wish, above, a) || !fp_shared_holds_above(view, a, n)) {
         fp_close(&a->fd);
         return false;
     }

@@ -30,7 +30,7 @@ struct fp_request {
     const char *access_text;                /* the last of them */
     apr_uint64_t access_given;              /* bit n: the one of step n was given */
     apr_uint64_t access_pure;               /* bit n: the result of parsing it may be used again */
-    enum fp_rules_are rules;                    /* of the access files that core opened */
+    enum fp_rules_are rules;                /* of the access files that core opened */
     const struct fp_merged *merged;         /* with the only access file on the way; NULL: not known */
     const struct fp_merged *walked;         /* in the place of core's walk; NULL: that has run */
     const struct htaccess_result *injected; /* head of the list given to core */

@@ -6,8 +6,8 @@
 #define FP_SETTINGS_H
 
 #include <httpd.h>
-#include <stdbool.h>
 #include <http_config.h>
+#include <stdbool.h>
 
 #include "common/wire.h"
 

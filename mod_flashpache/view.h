@@ -11,7 +11,6 @@
 
 #include "request.h"
 
-struct fp_request;
 struct stat;
 
 /* True if st is of the file that the walk approved, as it was then. */
@@ -23,8 +22,8 @@ bool fp_view_is_same(const request_rec *r, const struct fp_request *q);
 /* True if the name still leads to the file that the walk approved. */
 bool fp_view_is_unchanged(request_rec *r);
 
-/* True if access files of the request's family were such ones. If a link was switched meanwhile, core would use one
- * release's rules, and we send the other's file. */
+/* True if access files of that kind were used for the request or another of its family. If a link was switched
+ * meanwhile, core would use one release's rules, and we send the other's file. */
 bool fp_view_has_rules(const request_rec *r, enum fp_rules_are rules);
 
 /* For fp_request_any(), ctx being an answer: true if a common part of their paths leads to different

@@ -171,7 +171,7 @@ static void report_marks(struct fp_coherence *f)
     fp_mounts_set_marked(f->deps.mounts, devs, n);
 }
 
-/* The mounts that came or went. */
+/* The first of the mounts that came or went. */
 struct remounts {
     struct fp_remount list[MOST_MOUNTS];
     size_t n;
@@ -181,21 +181,19 @@ static void take_mount(void *ctx, const struct fp_mount *m)
 {
     struct remounts *r = ctx;
 
-    r->list[r->n++] = (struct fp_remount){ m->point, m->id };
+    if (r->n < MOST_MOUNTS)
+        r->list[r->n++] = (struct fp_remount){ m->point, m->id };
 }
 
 static void on_mounts_changed(struct fp_coherence *f)
 {
-    const size_t changed = fp_mounts_changes(f->deps.mounts, NULL, NULL);
     struct remounts r = { .n = 0 };
     size_t n;
 
     f->counts.losses++;
     report_marks(f);
-    if (changed <= MOST_MOUNTS)
-        fp_mounts_changes(f->deps.mounts, take_mount, &r);
-    else
-        r.list[r.n++] = (struct fp_remount){ "/", 0 };
+    if (fp_mounts_changes(f->deps.mounts, take_mount, &r) > MOST_MOUNTS)
+        r = (struct remounts){ { { "/", 0 } }, 1 };
     n = f->deps.ops->remounted(f->deps.ctx, r.list, r.n);
     f->counts.by_mounts += n;
     if (n > 0)

@@ -69,8 +69,7 @@ bool fp_mounts_changed(struct fp_mounts *m);
 
 /*
  * Calls each for every mount point at which something was mounted or
- * unmounted between the last two readings, perhaps more than once; NULL: calls
- * nobody.  Returns how often; 0: what came has gone again; SIZE_MAX: that is not known.
+ * unmounted between the last two readings, perhaps more than once.  Returns how often; 0: what came has gone again; SIZE_MAX: that is not known.
  */
 size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const struct fp_mount *mount),
                          void *ctx);

@@ -10,6 +10,8 @@
 
 #include "common/wire.h"
 
+struct option;
+
 /* The result of a command: flashpachectl's exit status. */
 enum ctl_exit {
     CTL_DONE = 0,
@@ -32,7 +34,6 @@ struct ctl {
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* As getopt_long(3), but says in a line of ours what is no option, or lacks its value ('?'). */
-struct option;
 int ctl_option(int argc, char **argv, const char *letters, const struct option *options);
 
 /* Reports a mistake on the command line, and names --help; CTL_USAGE. */
