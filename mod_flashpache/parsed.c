@@ -20,9 +20,19 @@
 
 static struct fp_table *table; /* this child's; NULL: none are kept */
 
+/* malloc() keeps freed memory in each thread's arena. Each time so much was given up it returns it to the system. */
+#define TRIM_AFTER ((apr_size_t)16 << 20)
+
 static void destroy(struct fp_item *item)
 {
+    static _Atomic apr_size_t given_up;
+    const apr_size_t bytes = item->bytes;
+
     apr_pool_destroy(((struct fp_parsed *)item)->parse.pool);
+    if (atomic_fetch_add(&given_up, bytes) + bytes >= TRIM_AFTER) {
+        atomic_store(&given_up, 0);
+        malloc_trim(0);
+    }
 }
 
 void fp_parsed_init(apr_pool_t *p, int limit, apr_size_t bytes)
