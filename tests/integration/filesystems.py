@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One directory on each kind of file system, in this run's own mount namespace (mount_namespace)."""
+"""One directory on each kind of file system, in this run's own mount namespace (mount_namespace).
 
+FLASHPACHE_FILESYSTEMS  the kinds, with commas between them, of the tests that run on each of KINDS; others than the usual
+                        ones need the virtual machine of scripts/test vm (network_mounts)
+"""
+
+import os
 import subprocess
 from contextlib import contextmanager
 
 import pytest
 
+import network_mounts
+
 # disk: the base directory's, in most cases ext4.
-KINDS = ("disk", "tmpfs", "overlay", "fuse")
+USUAL = ("disk", "tmpfs", "overlay", "fuse")
+GIVEN = tuple(filter(None, os.environ.get("FLASHPACHE_FILESYSTEMS", "").split(",")))
+KINDS = GIVEN or USUAL
 
 
 def _mount(*arguments):
@@ -53,7 +62,11 @@ def directory(kind, base, slow_directory):
     elif kind == "overlay":
         with overlay(base) as at:
             yield at
+    elif kind in network_mounts.KINDS:
+        with network_mounts.mounted(kind, base / kind) as mount:
+            yield mount.at
     else:
+        assert kind == "fuse", kind
         source = base / "fuse-source"
         source.mkdir()
         yield slow_directory(source, 0)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network file systems with their servers, on loopback, in the virtual machine of tests/vm/run. Each takes kernel modules
+and servers of the whole machine, so nowhere else.
+
+A mount has a directory at the client, `at`, and the same one at the server, `behind`: a change there is another
+machine's.
+"""
+
+import os
+import shutil
+import subprocess
+from collections import namedtuple
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from httpd import USER
+from waiting import wait_for
+
+INSIDE = os.environ.get("FLASHPACHE_VM") == "1"
+NEEDS = "needs servers and clients of network file systems: run scripts/test vm"
+EXPORT = Path("/srv/export")
+NFSD = Path("/proc/fs/nfsd")
+LEASES = Path("/proc/sys/fs/leases-enable")
+THREADS = 8
+# Only the clients of a server that started anew have to wait that long, but the kernel does not know that there are none.
+GRACE_S = 10
+SMB_CONFIG = """[global]
+server role = standalone server
+map to guest = never
+load printers = no
+disable spoolss = yes
+interfaces = lo
+bind interfaces only = yes
+log file = /var/log/samba/log
+pid directory = /run/samba
+[export]
+path = {export}
+read only = no
+force user = root
+ea support = yes
+"""
+PASSWORD = "flashpache"
+
+Mount = namedtuple("Mount", "at behind")
+
+_started = set()
+
+
+def _run(*command, text=None, check=True):
+    done = subprocess.run(list(map(str, command)), input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if check and done.returncode:
+        raise RuntimeError(f"{command}: {done.stdout}")
+    return done
+
+
+def _serve(*command):
+    """A server that goes on by itself, without our output: tests/vm/run waits for the end of that."""
+    done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if done.returncode:
+        raise RuntimeError(f"{command} ended with {done.returncode}")
+
+
+def _start_nfs():
+    _run("modprobe", "-a", "nfsd", "nfs", "nfsv3", "nfsv4")
+    _run("mount", "-t", "nfsd", "nfsd", NFSD)
+    for directory in ("/run/rpcbind", "/run/rpc_pipefs", "/var/lib/nfs/v4recovery"):
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    _run("mount", "-t", "rpc_pipefs", "rpc_pipefs", "/run/rpc_pipefs")
+    Path("/etc/exports").write_text(f"{EXPORT} 127.0.0.1(rw,no_root_squash,fsid=0,no_subtree_check,insecure,async)\n")
+    _serve("rpcbind")
+    _run("exportfs", "-ra")
+    for name in ("nfsv4gracetime", "nfsv4leasetime"):
+        (NFSD / name).write_text(f"{GRACE_S}\n")
+    _serve("rpc.nfsd", THREADS)
+    (NFSD / "v4_end_grace").write_text("Y\n")
+    _serve("rpc.mountd")
+
+
+def _start_smb():
+    _run("modprobe", "cifs")
+    config = Path("/etc/samba/smb.conf")
+    config.write_text(SMB_CONFIG.format(export=EXPORT))
+    for directory in ("/run/samba", "/var/log/samba", "/var/lib/samba/private", "/var/cache/samba"):
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    _run("smbpasswd", "-s", "-a", "root", text=f"{PASSWORD}\n{PASSWORD}\n")
+    _serve("smbd", "-D")
+    wait_for(lambda: _run("smbcontrol", "smbd", "ping", check=False).returncode == 0, "smbd")
+
+
+def _started_once(start):
+    if start not in _started:
+        EXPORT.mkdir(parents=True, exist_ok=True)
+        start()
+        _started.add(start)
+
+
+def _nfs4(name, delegations):
+    _started_once(_start_nfs)
+    LEASES.write_text(f"{int(delegations)}\n")
+    return "nfs4", "vers=4.2", f"127.0.0.1:/{name}"
+
+
+def _nfs3(name):
+    _started_once(_start_nfs)
+    # Locks would need a server more; httpd takes none below a document root.
+    return "nfs", "vers=3,nolock", f"127.0.0.1:{EXPORT}/{name}"
+
+
+def _cifs(name):
+    _started_once(_start_smb)
+    # The client decides by owner and mode, which an SMB server does not tell.
+    return ("cifs", f"vers=3.1.1,username=root,password={PASSWORD},uid={USER},gid={USER},file_mode=0644,dir_mode=0755",
+            f"//127.0.0.1/export/{name}")
+
+
+# EFS and many others grant no delegations: nfs4 is without.
+KINDS = {"nfs4": lambda name: _nfs4(name, False), "nfs4-delegations": lambda name: _nfs4(name, True),
+         "nfs3": _nfs3, "cifs": _cifs}
+
+
+@contextmanager
+def mounted(kind, at, options=""):
+    """A new directory of a server, mounted at a new directory. options: further ones of mount."""
+    if not INSIDE:
+        pytest.skip(NEEDS)
+    at = Path(at)
+    behind = EXPORT / str(at).strip("/").replace("/", "-")
+    EXPORT.mkdir(parents=True, exist_ok=True)
+    behind.mkdir()
+    at.mkdir(parents=True)
+    fs_type, of_kind, source = KINDS[kind](behind.name)
+    _run("mount", "-t", fs_type, "-o", f"{of_kind}{',' if options else ''}{options}", source, at)
+    try:
+        yield Mount(at, behind)
+    finally:
+        if os.path.ismount(at):
+            _run("umount", "-l", at)
+        shutil.rmtree(behind, ignore_errors=True)
