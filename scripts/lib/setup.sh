@@ -29,10 +29,10 @@ fp_packages=(
 )
 
 # Further packages for the tests of packages and service, spelling, manual pages, shells that complete, fleets and HTTP/2.
-# Others are a whole system to install in, other servers, and the report of the lab.
+# Others are a whole system to install in, a virtual machine, other servers, and the report of the lab.
 fp_test_packages=(
     acl codespell python3-pytest-xdist build-essential debhelper dpkg-dev procps libsystemd-dev lintian mmdebstrap systemd man-db fish zsh
-    iproute2 nftables sudo redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
+    qemu-system-x86 cpio iproute2 nftables sudo redis-server nghttp2-client nginx lighttpd vmtouch python3-matplotlib python3-prometheus-client
 )
 
 # Further packages for scripts/test full: a browser, and letters for it; promtool; RPMs; a policy's compiler; a role's

@@ -118,6 +118,8 @@ def _cifs(name):
 # EFS and many others grant no delegations: nfs4 is without.
 KINDS = {"nfs4": lambda name: _nfs4(name, False), "nfs4-delegations": lambda name: _nfs4(name, True),
          "nfs3": _nfs3, "cifs": _cifs}
+# The client shows the same for all files.
+WITHOUT_MODES = ("cifs",)
 
 
 @contextmanager

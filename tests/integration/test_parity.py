@@ -11,6 +11,8 @@ import subprocess
 
 import pytest
 
+import filesystems
+import network_mounts
 import parity_cases
 import parity_config
 import rawhttp
@@ -27,20 +29,27 @@ SOME = {case.name for case in CASES[::EVERY]} | {name for name, _, _ in parity_c
 HTTP2_MPMS = ("worker", "event")        # mod_http2 does not serve under prefork
 
 
-@pytest.fixture(scope="module")
-def roots(base):
-    return tree.parity_tree(base / "parity-tree")
+@pytest.fixture(scope="module", params=filesystems.GIVEN or None)
+def roots(base, request):
+    kind = getattr(request, "param", "disk")
+    if kind in network_mounts.WITHOUT_MODES:
+        pytest.skip(f"needs a file system with owners, modes and links: {kind} has none")
+    below = base / f"on-{kind}"
+    below.mkdir()
+    with filesystems.directory(kind, below, lambda *args: request.getfixturevalue("slow_directory")(*args)) as at:
+        yield tree.parity_tree(at / "parity-tree")
 
 
 @pytest.fixture(scope="module")
 def servers(lab, roots, certificate, mpm):
     """(stock, with Flashpache)"""
     www, outside = roots
+    where = f"{mpm}-{www.parents[1].name}"
     options = dict(mpm=mpm, config=parity_config.main(www, outside),
                    vhosts=parity_config.vhosts(www, outside), tls=certificate,
                    http2=mpm in HTTP2_MPMS, extra_modules=parity_config.MODULES)
-    stock = lab.stock(f"stock-{mpm}", www, **options).start()
-    flash = lab.under_test(f"flash-{mpm}", www, admission=2, **options)
+    stock = lab.stock(f"stock-{where}", www, **options).start()
+    flash = lab.under_test(f"flash-{where}", www, admission=2, **options)
     yield stock, flash
     lab.end()
 

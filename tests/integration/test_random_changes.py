@@ -234,8 +234,8 @@ class Comparison:
 
 
 @pytest.mark.parametrize("mpm", ("event", full("prefork")))
-@pytest.mark.parametrize("where", ("disk", "overlay", "fuse", "fanotify",
-                                   full("tmpfs"), full("unsettled"), full(OTHER)))
+@pytest.mark.parametrize("where", filesystems.GIVEN or ("disk", "overlay", "fuse", "fanotify",
+                                                        full("tmpfs"), full("unsettled"), full(OTHER)))
 def test_as_stock(lab, base, slow_directory, where, mpm, clock):  # noqa: F811
     """unsettled: by the system's clock. Elsewhere the daemon's is ahead, so new files are served by their content."""
     seed = int(os.environ.get("FLASHPACHE_SEED", time.time_ns() % 1_000_000))

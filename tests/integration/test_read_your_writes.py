@@ -34,7 +34,7 @@ not_on_fuse = never_where(lambda values: values["site"].endswith("fuse"))
 
 @pytest.fixture(scope="module", params=KINDS)
 def site(request, base, lab, slow_directory):
-    mpm, where = request.param.split("-")
+    mpm, where = request.param.split("-", 1)
     below = base / mpm
     below.mkdir(exist_ok=True)
     with filesystems.directory(where, below, slow_directory) as root:
