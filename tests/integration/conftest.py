@@ -10,6 +10,8 @@ FLASHPACHE_FULL       1: the full form, with the tests that are marked `full` (f
 FLASHPACHE_LONG       1: the long forms of soak and leaks (test_soak, test_leaks; more: for so many
                       seconds) and of the flood (test_hostile_clients)
 FLASHPACHE_SEED       of the soak's random faults
+FLASHPACHE_FILESYSTEMS  kinds of file system (filesystems)
+FLASHPACHE_VM         1: inside the virtual machine of tests/vm/run, which sets it (network_mounts)
 FLASHPACHE_WATCH      ttl: as where no file system is watched (freshness)
 FLASHPACHE_SANITIZE   address or thread: the build is such a one (sanitizer)
 """

@@ -18,7 +18,7 @@ PART = os.environ.get("FLASHPACHE_PART", "")
 QUICK = {"test_parity", "test_changes", "test_control", "test_faults", "test_security", "test_auto_daemon",
          "test_hardening", "test_pages", "test_documents"}
 # These take longest and begin first, so no worker has one left at the end.
-FIRST = ("test_linearizable", "test_packages", "test_walk_matrix", "test_read_your_writes", "test_bodies",
+FIRST = ("test_vm", "test_linearizable", "test_packages", "test_walk_matrix", "test_read_your_writes", "test_bodies",
          "test_leaks", "test_changes", "test_parity", "test_soak",
          "test_content_changes", "test_auto_daemon", "test_tree", "test_workload", "test_bench", "test_faults")
 # Modules with independent, slow tests: each value of a module's parameter is a group of its own.

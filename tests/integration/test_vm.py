@@ -20,7 +20,7 @@ TESTS = "tests/integration"
 # Of both kinds of file system: what a user notices first.
 CHANGES = "unlink or rename_over or write_in_place or dav_put or dav_delete or access_file or create_after_404 or remove_tree"
 # Plain answers, a range, a condition, links and access files.
-SAME = "-get] or -head] or -get-range or -if-none or -links- or -htaccess"
+SAME = "if-none-match or range-multi or path/both or links/follow or htaccess"
 
 pytestmark = [pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}: packages qemu-system-x86, mmdebstrap, cpio, "
                                  "e2fsprogs"),
