@@ -114,9 +114,15 @@ class Site:
                     SIZES[number % len(SIZES)]) for number in range(TRIES)]
 
 
+# Of directories: a socket's path has room for 107 bytes.
+_numbers = itertools.count()
+
+
 @contextmanager
 def served(kind, base, lab, options=""):
     """A mount, and both servers on it."""
+    base = base / f"m{next(_numbers)}"
+    base.mkdir()
     with network_mounts.mounted(kind, base / "www", options) as mount:
         mount.at.chmod(0o755)
         servers = []
@@ -134,10 +140,9 @@ def served(kind, base, lab, options=""):
 @pytest.fixture(scope="module", params=KINDS)
 def site(request, base, lab):
     """With the files of all tests that follow: they are served for some seconds once, not once for each test."""
-    (base / request.param).mkdir()
     changes = [item.callspec.params["change"] for item in request.session.items if item.originalname == "test_own_changes"
                and item.callspec.params["site"] == request.param]
-    with served(request.param, base / request.param, lab) as made:
+    with served(request.param, base, lab) as made:
         made.own = {change: [one for server in made.servers for one in made.tries(server, change.__name__)]
                     for change in changes}
         warm(sum(made.own.values(), []))
@@ -326,9 +331,7 @@ def becomes_true(condition):
 @pytest.mark.parametrize("change", (replaced_behind, removed_behind), ids=lambda change: change.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_changes_of_the_server(kind, base, lab, change, capsys):
-    below = base / f"{kind}-{change.__name__}"
-    below.mkdir()
-    with served(kind, below, lab, f"actimeo={EXPIRES_S}") as site:
+    with served(kind, base, lab, f"actimeo={EXPIRES_S}") as site:
         tries = {server.name: site.tries(server, "behind") for server in site.servers}
         warm(sum(tries.values(), []))
         counts = {}
@@ -347,9 +350,7 @@ def test_unmount(kind, base, lab, capsys):
     """Some seconds after the last request, with the servers running: a server has its directory to itself."""
     counts = {}
     for name in ("stock", "flashpache"):
-        below = base / f"{kind}-unmount-{name}"
-        below.mkdir()
-        with served(kind, below, lab) as site:
+        with served(kind, base, lab) as site:
             tries = site.tries(next(server for server in site.servers if server.name == name), "unmount")
             warm(tries)
             time.sleep(UNUSED_S)
