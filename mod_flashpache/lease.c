@@ -423,6 +423,7 @@ static struct fp_lease *create(apr_pool_t *pool, const void *owner, const char *
     lease->no_access_files = fp_answer_lacks_access_files(a);
     lease->stale = a->source == FP_SOURCE_STALE;
     lease->watched = a->watched;
+    lease->unopened = fp_answer_is_unopened(a);
     return lease;
 }
 

@@ -46,6 +46,7 @@ struct fp_lease {
     unsigned n_steps, n_names;
     bool watched;              /* every change that this machine makes to a step is reported */
     bool stale;                /* the file system did not answer, and this is its last answer */
+    bool unopened;             /* the file can be read, and the daemon is to open it for a response */
     bool no_access_files;      /* of those asked about, in any directory above the last step */
     bool has_headers;          /* it is kept, and there is a file: */
     struct fp_headers headers; /* the last member: a lease that is not kept has no memory for them */

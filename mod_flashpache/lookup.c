@@ -396,6 +396,29 @@ int fp_lookup_renew(const request_rec *r, struct fp_request *q)
     return 1;
 }
 
+bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r)
+{
+    const struct wish wish = { (*q)->lease->path, (*q)->lease->path_len, .to_send = true };
+    const uint64_t began_us = fp_now_us();
+    struct fp_request *opened;
+    struct found found;
+    const fp_status st = fetch(r, &wish, &found);
+
+    fp_request_add_us(r, fp_now_us() - began_us);
+    if (st != FP_OK) {
+        fp_request_note(r, fp_outcome_of_failure(st));
+        *status_r = st == FP_UNAVAILABLE && refuses(fp_settings_of(r->server)) ? refuse(r) : DECLINED;
+        return false;
+    }
+    fp_request_note(r, found.outcome);
+    opened = apr_pmemdup(r->pool, *q, sizeof(**q));
+    opened->lease = found.lease;
+    opened->found = found.outcome;
+    fp_item_release_with(r->pool, &opened->lease->item);
+    *q = opened;
+    return true;
+}
+
 /* ---- tests of files ---- */
 
 /* True if this server's requests may ask. */

@@ -6,6 +6,7 @@
 #define FP_LOOKUP_H
 
 #include <httpd.h>
+#include <stdbool.h>
 
 struct fp_client;
 struct fp_lease;
@@ -41,6 +42,10 @@ struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr
  */
 apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
                             apr_pool_t *pool);
+
+/* Has the daemon open the file that the answer *q says can be read; *q becomes the answer with it, as good as the
+ * request. False: *status_r is to be returned; DECLINED: core serves the request. */
+bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r);
 
 /* Asks the daemon once more, past any lease: q gets the new answer, and its former lease is released. So
  * nothing but q may have that, as in Shadow. 0: there was no answer. */

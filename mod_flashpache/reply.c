@@ -150,12 +150,19 @@ bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)
     return rv == APR_SUCCESS || rv == APR_EOF;
 }
 
-bool fp_reply_may_serve(request_rec *r, const struct fp_request *q, bool plain, fp_log_denied *log_denied,
+bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool plain, fp_log_denied *log_denied,
                         int *status_r)
 {
+    const struct fp_request *q = *found;
+
     *status_r = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
     if (*status_r != DECLINED)
         return false;
+    if (plain && q != NULL && q->lease->unopened) {
+        if (!fp_lookup_open(r, found, status_r))
+            return false;
+        q = *found;
+    }
     if (!plain)
         *status_r = fp_reply_by_core(r);
     else if (q == NULL)

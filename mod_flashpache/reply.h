@@ -52,11 +52,12 @@ int fp_reply_by_core(request_rec *r);
 int fp_reply_unreadable(request_rec *r, fp_log_denied *log_denied);
 
 /*
- * True if the answer q (NULL: there is none) may serve the request. plain: the handler sends such files
+ * True if the answer *found (NULL: there is none) may serve the request; a file that is not open yet is then, and
+ * *found the answer with it. plain: the handler sends such files
  * itself. False: *status_r is to be returned. DECLINED: core serves the request. OK: the request has been
  * served, from the beginning.
  */
-bool fp_reply_may_serve(request_rec *r, const struct fp_request *q, bool plain, fp_log_denied *log_denied,
+bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool plain, fp_log_denied *log_denied,
                         int *status_r);
 
 /* Sets the headers of r->finfo, as core does. */

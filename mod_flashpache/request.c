@@ -534,9 +534,12 @@ bool fp_request_is_afresh(const request_rec *r)
 void fp_request_note(request_rec *r, enum fp_count what)
 {
     const struct fp_outcome *o = &fp_outcomes[what];
+    struct slot *slot = make_slot(r);
 
-    make_slot(r)->outcome = o;
-    fp_count(fp_settings_of(r->server)->host, what);
+    /* Its file may be asked for later: the log says so, and the request counts once. */
+    if (slot->outcome == NULL)
+        fp_count(fp_settings_of(r->server)->host, what);
+    slot->outcome = o;
     apr_table_setn(r->notes, "flashpache", o->word);
     if (o->reason != NULL)
         apr_table_setn(r->notes, "flashpache-reason", o->reason);

@@ -413,7 +413,7 @@ int fp_respond(request_rec *r)
         if (q == NULL)
             return status;
     }
-    if (!fp_reply_may_serve(r, q, plain, log_denied, &status))
+    if (!fp_reply_may_serve(r, &q, plain, log_denied, &status))
         return status;
     switch (fp_walk_links(r, q)) {
     case FP_LINKS_UNKNOWN:

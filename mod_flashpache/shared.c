@@ -86,12 +86,12 @@ static bool open_by_name(const char *path, size_t len, struct fp_answer *a)
 }
 
 /* A file whose content is in memory needs no descriptor. The daemon opens a file that other
- * machines, or a server in user space, may change. */
+ * machines, or a server in user space, may change: once it is to be sent. */
 static bool have_file(const struct fp_lease_view *view, const char *path, size_t len, struct fp_answer *a)
 {
-    if (!a->readable || a->content)
+    if (!a->readable || a->content || !a->local)
         return true;
-    if (!a->local || !open_by_name(path, len, a))
+    if (!open_by_name(path, len, a))
         return false;
     /* The name may have led elsewhere for a moment. */
     if (fp_shared_holds(view, a))

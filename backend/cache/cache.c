@@ -98,6 +98,7 @@ struct moment {
     bool use;     /* a client asks for it */
     bool watched; /* only a watched entry will do, */
     bool fresh;   /* or one whose mount allows stale ones */
+    bool walked;  /* a walk has just been there */
 };
 
 static bool is_valid(const struct fp_entry *e, const struct moment *at)
@@ -174,10 +175,12 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
     a->may_look = end->parent != NULL && end->parent->validity.local && end->parent->validity.stale_ms == 0;
 }
 
-/* True if the entry's descriptor or content is kept. */
-static bool has_file(const struct fp_entry *e)
+/* True if a question about the file needs a walk that opens it. The walk's own result has what it opened; while the
+ * file system does not answer there is none to be had. */
+static bool is_to_be_opened(const struct fp_entry *e, const struct moment *at)
 {
-    return e->kind == FP_KIND_FILE || e->content_at != 0;
+    return fp_entry_is_file(e)
+           && (e->opened == FP_OPENED_NOT || (e->opened == FP_OPENED_LENT && !at->walked && !at->stale));
 }
 
 static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, const struct moment *at,
@@ -189,13 +192,13 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
     fp_answer_init(a, FP_OK);
     if (end == NULL)
         return false;
-    /* A file that was only seen, on a walk to something behind it, is to be opened. */
-    if (end->len == len && (end->inside_changed || (fp_entry_is_file(end) && !end->tried)))
+    if (end->len == len && (end->inside_changed || is_to_be_opened(end, at)))
         return false;
     if (at->use)
         end->visited = end->used = true;
     a->source = FP_SOURCE_CACHE;
-    if (end->len == len && has_file(end)) {
+    if (end->len == len && fp_entry_is_file(end) && end->opened != FP_OPENED_DENIED) {
+        a->readable = true;
         a->fd = end->fd;
         a->local = end->local;
         a->content = end->content_at != 0;
@@ -239,7 +242,7 @@ bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len, u
 bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
                               uint64_t now_ms, struct fp_answer *a)
 {
-    const struct moment at = { .now_ms = now_ms };
+    const struct moment at = { .now_ms = now_ms, .walked = true };
 
     return lookup(c, path, len, names, &at, a);
 }
@@ -310,11 +313,12 @@ uint64_t fp_cache_device(const struct fp_cache *c, const char *path, size_t len)
     return e != NULL ? fp_entry_target(e)->dev : 0;
 }
 
-bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m)
+bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, bool to_send,
+                         struct fp_meta *m)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
 
-    if (e == NULL || !has_file(e) || e->target != NULL || e->reopen || fp_entry_is_purged(c, e))
+    if (e == NULL || (e->opened != FP_OPENED_KEPT && (to_send || e->opened != FP_OPENED_LENT)) || e->target != NULL || e->reopen || fp_entry_is_purged(c, e))
         return false;
     /* A reported change need not change the metadata.  The end of a mapping does not.  Before Linux 6.13
      * neither does a second change within a tick of the
@@ -332,30 +336,18 @@ bool fp_cache_is_transient(const struct fp_cache *c, const char *path, size_t le
     return e != NULL && e->seen_ms != 0 && e->ttl_ms == 0;
 }
 
-/* e may be NULL. */
-static uint32_t content_max(const struct fp_cache *c, const struct fp_entry *e, bool known)
-{
-    return known && e != NULL && e->content_at != 0 ? 0 : c->content.file_max;
-}
-
-uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known)
-{
-    return content_max(c, fp_entry_find(c, path, len), known);
-}
-
 bool fp_cache_has_content_room(const struct fp_cache *c, uint64_t size)
 {
     return size <= c->content.file_max || c->content_bytes + size <= c->content.remote_room;
 }
 
-uint32_t fp_cache_content_max_refreshed(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
+uint32_t fp_cache_content_max(struct fp_cache *c, const char *path, size_t len, bool known, uint64_t now_ms)
 {
     struct fp_entry *e = fp_entry_find(c, path, len);
 
-    if (e == NULL || e->fd == -1 || !e->validity.remote
-        || (e->wanted_ms != 0 && now_ms < e->wanted_ms + WANTED_AGAIN_MS)
-        || !fp_cache_has_content_room(c, e->self.size) || !fp_meta_had_settled(&e->self, now_ms))
-        return content_max(c, e, true);
+    if (e == NULL || e->opened != FP_OPENED_LENT || (e->wanted_ms != 0 && now_ms < e->wanted_ms + WANTED_AGAIN_MS)
+        || !fp_cache_has_content_room(c, e->self.size) || !fp_entry_had_settled(e, &e->self, now_ms))
+        return known && e != NULL && e->content_at != 0 ? 0 : c->content.file_max;
     e->wanted_ms = now_ms;
     return c->content.remote_max;
 }
@@ -397,18 +389,12 @@ bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uin
     return true;
 }
 
-static void drop_content(struct fp_cache *c, struct fp_entry *e)
-{
-    fp_entry_drop_fd(c, e);
-    e->tried = false;
-}
-
 void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uint64_t at)
 {
     struct fp_entry *e = find_content(c, path, len, at);
 
     if (e != NULL)
-        drop_content(c, e);
+        fp_entry_drop_fd(c, e);
 }
 
 void fp_cache_forget_contents(struct fp_cache *c)
@@ -418,7 +404,7 @@ void fp_cache_forget_contents(struct fp_cache *c)
     FP_ENTRIES_FOREACH(e, c)
     {
         if (e->content_at != 0)
-            drop_content(c, e);
+            fp_entry_drop_fd(c, e);
     }
     fp_cache_verify(c);
 }

@@ -155,21 +155,20 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
 /* The device where the path lies, as far as it is known: its own, or that of what is known above it; 0: nothing is. */
 uint64_t fp_cache_device(const struct fp_cache *c, const char *path, size_t len);
 
-/* The metadata of an open file that was reached without a link at its end.  Left out are files that may have
- * changed in spite of what the metadata says. */
-bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, struct fp_meta *m);
+/* The metadata of a file that was reached without a link at its end, and need not be opened again while they
+ * stay as they are: it is open, or (to_send false) nobody waits for it.  Left out are files that may have changed
+ * in spite of what the metadata says. */
+bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, bool to_send,
+                         struct fp_meta *m);
 
 /* True if what the last walk found there was good for its own question alone. */
 bool fp_cache_is_transient(const struct fp_cache *c, const char *path, size_t len);
 
-/* How large a file at the path may be for its content to be kept.  0: no content is kept there, or the
- * kept one need not be read again unless the file has changed.  known: the walk will see whether it has. */
-uint32_t fp_cache_content_max(const struct fp_cache *c, const char *path, size_t len, bool known);
-
-/* The same for a refresh of a known file, at now_ms.  Nobody waits while a larger
- * one is read, if its mount is remote.  That is wanted of each descriptor once in
- * ten minutes: a file that is never read in time costs no more. */
-uint32_t fp_cache_content_max_refreshed(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms);
+/* How large a file at the path may be for its content to be kept, at now_ms.  0: no content is kept there, or the
+ * kept one need not be read again unless the file has changed.  known: the walk will see whether it has.
+ * A larger one that may not be held open is wanted at its second walk, and then once in ten minutes: a file that
+ * is never read in time costs no more. */
+uint32_t fp_cache_content_max(struct fp_cache *c, const char *path, size_t len, bool known, uint64_t now_ms);
 
 /* False: a content of that size is larger than a question
  * brings, and all would take more than there is for such. */
@@ -183,7 +182,7 @@ struct fp_walk_meta {
 
 /*
  * Takes what a walk of path found, and its descriptor or with a->content the place of its content;
- * a->fd is -1 afterwards.  Only complete answers (status FP_OK) are kept.
+ * a->fd is -1 afterwards, unless it is a file that may not be held open: that stays the caller's.  Only complete answers (status FP_OK) are kept.
  *
  * names: the number of the list of names that the walk looked for.  An entry knows one list's access
  * files: those of the last walk.

@@ -15,7 +15,7 @@ struct event {
     const char *name;
     size_t len;
     bool replaced;
-    bool of_any_name; /* it may be of other names that differ in case */
+    bool of_any_name; /* it may be of other names: they differ in case, or this one is a removed file's */
     size_t visited;   /* entries */
 };
 
@@ -48,7 +48,6 @@ static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, c
 static void close_entry(struct fp_cache *c, struct fp_entry *e)
 {
     fp_entry_drop_fd(c, e);
-    e->tried = false;
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
@@ -112,17 +111,26 @@ static void on_object(void *ctx, void *owner)
         renew_directory(ev->c, child);
 }
 
+/* NFS renames a removed file that somebody has open, and reports its removal under the new name alone. */
+static bool stands_for_another(const char *name, size_t len)
+{
+    static const char prefix[] = ".nfs";
+
+    return len >= sizeof(prefix) && memcmp(name, prefix, sizeof(prefix) - 1) == 0;
+}
+
 static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
                          bool replaced, size_t *visited)
 {
     struct fp_cache *c = ctx;
-    struct event ev = { .c = c, .name = name, .len = len, .replaced = replaced };
+    struct event ev = { .c = c, .name = name, .len = len, .replaced = replaced,
+                        .of_any_name = replaced && stands_for_another(name, len) };
     struct event of_all = { .c = c, .name = "" };
     const uint64_t before = c->counts.changes;
 
     fp_dependencies_changed(c->dependencies, key, name, len, on_object, on_name, &ev);
     if (ev.of_any_name)
-        fp_dependencies_changed(c->dependencies, key, "", 0, on_object, on_name, &of_all);
+        fp_dependencies_all_changed(c->dependencies, key, on_object, on_name, &of_all);
     *visited += ev.visited + of_all.visited;
     fp_cache_verify(c);
     return (size_t)(c->counts.changes - before);

@@ -82,6 +82,11 @@ bool fp_entry_is_file(const struct fp_entry *e)
     return e->status == FP_OK && e->target_status == FP_OK && S_ISREG(fp_entry_target(e)->mode);
 }
 
+bool fp_entry_is_lent(const struct fp_entry *e)
+{
+    return e->validity.remote && fp_entry_is_file(e);
+}
+
 /* ---- in the tree ---- */
 
 bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e)
@@ -116,6 +121,7 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
         e->content_bytes = 0;
         e->content_at = 0;
     }
+    e->opened = FP_OPENED_NOT;
     fp_close_file(&e->fd, e->validity.mount);
 }
 
@@ -135,7 +141,7 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
 {
     fp_entry_drop_fd(c, e);
     e->fd = fd;
-    e->wanted_ms = 0;
+    e->opened = fd != -1 ? FP_OPENED_KEPT : FP_OPENED_DENIED;
     if (fd == -1 || !fp_entry_is_dir(e))
         return;
     e->is_open_dir = true;
@@ -148,6 +154,7 @@ void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, uint64_t at)
 {
     fp_entry_drop_fd(c, e);
     e->content_at = at;
+    e->opened = FP_OPENED_KEPT;
     e->content_bytes = (size_t)fp_entry_target(e)->size;
     c->n_contents++;
     c->content_bytes += e->content_bytes;

@@ -25,6 +25,14 @@ struct fp_dependencies;
 
 enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 
+/* What a walk found that opened an entry's file. */
+enum fp_opened {
+    FP_OPENED_NOT,    /* none has, or its descriptor was given up: a question needs another walk */
+    FP_OPENED_DENIED, /* it cannot be read */
+    FP_OPENED_KEPT,   /* by fd or content */
+    FP_OPENED_LENT    /* for those that had asked, as it may not be held open: each question needs a walk */
+};
+
 struct fp_entry {
     struct fp_indexed indexed;      /* by the path */
     TAILQ_ENTRY(fp_entry) link;     /* in its kind's queue while it has no children */
@@ -61,7 +69,7 @@ struct fp_entry {
     bool visited;
     bool is_open_dir; /* fd is a directory's */
     bool local;       /* of the file that fd is */
-    bool tried;       /* a file without fd is one that cannot be read */
+    enum fp_opened opened;
     bool reopen;      /* the kernel's pages may be older than the file: the next walk opens it anew */
     int fd;
     uint64_t wanted_ms;   /* when a refresh was to bring the content of the larger file that fd is; 0: never */
@@ -156,6 +164,9 @@ struct fp_entry *fp_entry_find_nearest(const struct fp_cache *c, const char *pat
 
 /* The entry's own metadata, or that of its link's target. */
 const struct fp_meta *fp_entry_target(const struct fp_entry *e);
+/* True if the entry's file is not held open between requests. On NFS it could not be removed from its directory,
+ * and on SMB neither replaced nor renamed. */
+bool fp_entry_is_lent(const struct fp_entry *e);
 /* True if walks go on below the entry: at anything but a directory every walk ends. */
 bool fp_entry_is_dir(const struct fp_entry *e);
 bool fp_entry_is_file(const struct fp_entry *e);
@@ -188,7 +199,7 @@ void fp_entry_set_kind(struct fp_cache *c, struct fp_entry *e, enum fp_kind kind
 void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd);
 /* Keeps the file by its content, which lies at that place. */
 void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, uint64_t at);
-/* Drops the entry's descriptor, or the place of its content. */
+/* Drops the entry's descriptor, or the place of its content: a file is to be opened again. */
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
 /* Closes the least recently used of the open directories above their limit. */
 void fp_entry_trim_open_dirs(struct fp_cache *c);

@@ -63,7 +63,6 @@ bool fp_entry_close_file(struct fp_cache *c)
     if (e == NULL)
         return false;
     fp_entry_drop_fd(c, e);
-    e->tried = false;
     fp_entry_set_kind(c, e, fp_entry_kind(e));
     leave_newest(c, FP_KIND_FILE);
     c->counts.closed++;

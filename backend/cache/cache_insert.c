@@ -113,17 +113,20 @@ static bool was_written_lately(const struct fp_entry *e, const struct seen *seen
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
 {
     struct fp_answer *a = seen->answer;
+    const bool lent = a->fd != -1 && fp_entry_is_lent(e);
 
     /* Clients that have the file then take its content, or the other way round. */
-    if (a->content ? e->fd != -1 : e->content_at != 0)
+    if (a->content ? e->fd != -1 || e->opened == FP_OPENED_LENT : e->content_at != 0)
         fp_entry_end_leases(c, e);
     if (a->content)
         fp_entry_set_content(c, e, a->content_at);
     else
-        fp_entry_set_fd(c, e, a->fd);
-    a->fd = -1;
+        fp_entry_set_fd(c, e, lent ? -1 : a->fd);
+    if (lent)
+        e->opened = FP_OPENED_LENT;
+    else
+        a->fd = -1;
     e->local = a->local;
-    e->tried = true;
     e->reopen = was_written_lately(e, seen);
 }
 
@@ -141,7 +144,6 @@ static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct 
     } else if (fp_entry_is_dir(e) ? !is->same_thing || (is->was_invalid && e->linked)
                                   : !is->unchanged || is->was_invalid) {
         fp_entry_drop_fd(c, e);
-        e->tried = false;
     }
 }
 
@@ -244,7 +246,6 @@ static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, co
     /* A directory that is mounted over itself is the same one, but its descriptor leads beneath the mount. */
     if (now.mount != e->validity.mount && e->is_open_dir) {
         fp_entry_drop_fd(c, e);
-        e->tried = false;
     }
     e->validity = now;
     e->validity.left_out = own->left_out;
@@ -354,7 +355,8 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
         const struct fp_traversed_name *v = &t->traversed[i];
 
         if (v->step == step
-            && fp_dependencies_happened(c->dependencies, &v->watch, t->names + v->at, v->len, seen->now_ms))
+            && (fp_dependencies_happened(c->dependencies, &v->watch, t->names + v->at, v->len, seen->now_ms)
+                || fp_dependencies_happened(c->dependencies, &v->watch, "", 0, seen->now_ms)))
             return true;
     }
     return false;
@@ -494,6 +496,8 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
         fp_server_clock_note(m->dev, &m->ctime);
     if (!is.same_rights)
         e->generation = ++c->last_generation;
+    if (!is.unchanged)
+        e->wanted_ms = 0;
     if (!set_target(e, s))
         e->generation = 0;
     if (e->parent != NULL)
@@ -564,7 +568,8 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned 
                 break;
         }
     }
-    fp_close_file(&a->fd, meta != NULL && a->n_steps > 0 ? meta->validity[a->n_steps - 1].mount : 0);
+    if (e == NULL || e->opened != FP_OPENED_LENT)
+        fp_close_file(&a->fd, meta != NULL && a->n_steps > 0 ? meta->validity[a->n_steps - 1].mount : 0);
     c->newest = e;
     fp_entry_trim(c);
     c->newest = NULL;

@@ -416,20 +416,37 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
         on_name(ctx, s->owner);
 }
 
+static void each_there(const struct watch_object *object, fp_dependencies_each *on_object,
+                       fp_dependencies_each *on_name, void *ctx)
+{
+    const struct fp_dependency *s;
+
+    each_on_itself(object, on_object, ctx);
+    LIST_FOREACH(s, &object->on_names, of_object)
+        on_name(ctx, s->owner);
+}
+
+void fp_dependencies_all_changed(struct fp_dependencies *w, const struct fp_watch_key *key,
+                                 fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx)
+{
+    const struct watch_object *object = find_object(w, key);
+
+    note(w, key, "", 0);
+    if (object != NULL)
+        each_there(object, on_object, on_name, ctx);
+}
+
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,
                           fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx)
 {
     struct watch_object *object = find_object(w, key);
-    const struct fp_dependency *s;
 
     note(w, key, GONE, sizeof(GONE) - 1);
     if (object == NULL)
         return;
     remove_object(w, object);
     object->gone = true;
-    each_on_itself(object, on_object, ctx);
-    LIST_FOREACH(s, &object->on_names, of_object)
-        on_name(ctx, s->owner);
+    each_there(object, on_object, on_name, ctx);
 }
 
 /* ---- invariants ---- */

@@ -60,6 +60,10 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
                              size_t len, fp_dependencies_each *on_object, fp_dependencies_each *on_name,
                              void *ctx);
 
+/* The object has changed, and any name in it may have. Calls the callbacks for each owner with a dependency there. */
+void fp_dependencies_all_changed(struct fp_dependencies *w, const struct fp_watch_key *key,
+                                 fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx);
+
 /* The watch has ended: calls the callbacks for each owner with a dependency there. */
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,
                           fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx);

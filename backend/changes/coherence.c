@@ -289,7 +289,8 @@ static struct fp_validity validity_on(const struct fp_coherence *f, const struct
         return (struct fp_validity){ .mount = o->mount,
                                      .mounted_ms = came_ms,
                                      .ttl_ms = f->ttl_ms,
-                                     .stale_ms = f->stale_ms };
+                                     .stale_ms = f->stale_ms,
+                                     .remote = true };
     return (struct fp_validity){
         .mount = o->mount,
         .mounted_ms = came_ms,

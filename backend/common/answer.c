@@ -52,6 +52,11 @@ bool fp_answer_is_failure(const struct fp_answer *a)
            || (last->status == FP_OK && last->target_status == FP_IOERROR);
 }
 
+bool fp_answer_is_unopened(const struct fp_answer *a)
+{
+    return a->readable && !a->content && a->fd == -1;
+}
+
 bool fp_time_equal(const struct fp_time *a, const struct fp_time *b)
 {
     return a->sec == b->sec && a->nsec == b->nsec;

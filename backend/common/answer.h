@@ -76,8 +76,8 @@ enum fp_source {
  * local: that file lies on a file system of this machine.
  * content: the file comes as its content; then it is local, too.  From a worker fd is a sealed
  * memfd with it (packet.h); a client finds it at content_at in the area of contents (contents.h).
- * readable: the table of answers says that there is a file to be had, whose descriptor only a
- * question would bring (answer_table.h).
+ * readable: from the cache and the table of answers: there is a file to be had. Without content and descriptor
+ * only a question brings it (fp_answer_is_unopened()).
  * outline: from the table only: the steps above the last lead to directories, and of them there is the
  * outline alone.  Few requests look at more, and fp_answer_view_fill_in() brings it.  It points to the names
  * that were asked about, which are the caller's.  NULL: all steps are there.
@@ -153,6 +153,8 @@ void fp_answer_init(struct fp_answer *a, fp_status status);
 /* True for an error of the file system, of the path or of a directory above it, which may be gone the next
  * moment.  True for no answer at all (NULL). */
 bool fp_answer_is_failure(const struct fp_answer *a);
+/* True if there is a file to be had that nobody has opened for this answer. */
+bool fp_answer_is_unopened(const struct fp_answer *a);
 
 /* Writes a whole frame; it says that a descriptor goes along, but does not send it. */
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a);

@@ -343,7 +343,7 @@ static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, co
 
     set_key(&t->key, LEAF, path, len, t->area->key);
     begin_body(t, &w);
-    fp_put_u8(&w, (uint8_t)((a->fd != -1 || a->content ? READABLE : 0) | (a->local ? LOCAL : 0)
+    fp_put_u8(&w, (uint8_t)((a->fd != -1 || a->content || a->readable ? READABLE : 0) | (a->local ? LOCAL : 0)
                             | (a->watched ? WATCHED : 0) | (a->content ? CONTENT : 0)
                             | (fp_answer_lacks_access_files(a) ? NO_ACCESS_FILES : 0)));
     fp_put_u8(&w, (uint8_t)a->n_names);

@@ -78,7 +78,7 @@ static bool refresh(void *ctx)
     fp_status st;
 
     while (has_room(d) && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
-        const struct fp_lookup l = { .path = next.path, .path_len = next.len };
+        const struct fp_lookup l = { .path = next.path, .path_len = next.len, .hint = true };
 
         fp_observe_hit(d->observer, next.path, next.len);
         if (fp_walk_find(d->walks, &l, next.names) == NULL

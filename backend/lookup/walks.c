@@ -242,6 +242,9 @@ static bool is_served(const struct fp_walk *w, const struct fp_waiter *wt, const
 {
     const bool is_later = !wt->joined && w->from_root;
 
+    /* The walk began as a refresh, and opened nothing. */
+    if (fp_answer_is_unopened(a))
+        return false;
     if (kept != KEPT || wt->fresh)
         return is_later || (kept == KEPT && a->watched);
     return true;
@@ -275,7 +278,9 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum
     return true;
 }
 
-static bool end_from_cache(struct fp_walk *w)
+/* fd: what the walk has opened and the cache has not taken; -1: nothing. Whoever waits may send it, but
+ * nobody keeps it. */
+static bool end_from_cache(struct fp_walk *w, int fd)
 {
     const struct fp_lookup *l = &w->task.lookup;
     struct fp_walks *ws = w->walks;
@@ -285,6 +290,10 @@ static bool end_from_cache(struct fp_walk *w)
         return false;
     fp_publish_registered(ws->deps.publisher, w->names_id, l->path, l->path_len, &ws->answer);
     ws->answer.source = FP_SOURCE_WORKER;
+    if (fp_answer_is_unopened(&ws->answer)) {
+        ws->answer.fd = fd;
+        ws->answer.leasable = ws->answer.watched = false;
+    }
     if (!repeat_for_others(w, &ws->answer, KEPT))
         end(w, FP_OK, &ws->answer);
     return true;
@@ -396,7 +405,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, un
     w->task.lookup = *l;
     w->task.lookup.path = w->key + 1;
     w->task.lookup.names.n = 0;
-    w->task.lookup.fresh = w->task.lookup.no_stale_fd = w->task.lookup.hint = false;
+    w->task.lookup.fresh = w->task.lookup.no_stale_fd = false;
     if (names_id != 0)
         w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);
@@ -432,22 +441,11 @@ static void take_base(struct fp_walk *w, bool parent_only)
         return;
     w->task.base_len = w->base.len;
     w->task.base_links = w->base.links;
-    w->task.has_known = fp_cache_find_known(cache, l->path, l->path_len, &w->task.known);
+    w->task.has_known = fp_cache_find_known(cache, l->path, l->path_len, !l->hint, &w->task.known);
 }
 
 static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
                       uint64_t began_ms);
-
-/* The size up to which a file's content is to be read. */
-static uint32_t content_max(const struct fp_walk *w)
-{
-    const struct fp_lookup *l = &w->task.lookup;
-    struct fp_cache *cache = w->walks->deps.cache;
-
-    return w->task.has_known && TAILQ_EMPTY(&w->waiters)
-               ? fp_cache_content_max_refreshed(cache, l->path, l->path_len, fp_now_ms())
-               : fp_cache_content_max(cache, l->path, l->path_len, w->task.has_known);
-}
 
 static fp_status submit(struct fp_walk *w)
 {
@@ -469,8 +467,9 @@ static fp_status submit(struct fp_walk *w)
         wt->joined = false;
     w->outdated = false;
     w->stale_len = 0;
-    w->task.content_max = content_max(w);
-    w->task.clock_dev = fp_cache_device(w->walks->deps.cache, w->task.lookup.path, w->task.lookup.path_len);
+    w->task.content_max =
+        fp_cache_content_max(w->walks->deps.cache, l->path, l->path_len, w->task.has_known, fp_now_ms());
+    w->task.clock_dev = fp_cache_device(w->walks->deps.cache, l->path, l->path_len);
     w->task.clock_ms = fp_server_clock_get(w->task.clock_dev);
     st = fp_worker_pool_submit(deps->workers, w->mount, &w->task, w->base.fd, on_walked, w);
     if (st == FP_OK)
@@ -624,7 +623,7 @@ static void go_on(struct fp_walk *w)
     if (st == FP_OK || st == FP_REFUSED) {
         take_base(w, true);
         /* A parent outside the roots was not looked at: then what is known here is of before. */
-        if (w->base.fd == -1 && st == FP_OK && end_from_cache(w))
+        if (w->base.fd == -1 && st == FP_OK && end_from_cache(w, -1))
             return;
         st = w->base.fd != -1 ? submit(w) : submit_from_root(w);
     }
@@ -676,13 +675,15 @@ static bool keep_if_current(struct fp_walk *w, struct fp_answer *a, const struct
 static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
                           uint64_t began_ms)
 {
+    const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
     fp_status st;
 
-    if (keep_if_current(w, a, result, began_ms) && end_from_cache(w))
-        return;
-    st = submit_from_root(w);
-    if (st != FP_OK)
-        end(w, st, NULL);
+    if (!keep_if_current(w, a, result, began_ms) || !end_from_cache(w, a->fd)) {
+        st = submit_from_root(w);
+        if (st != FP_OK)
+            end(w, st, NULL);
+    }
+    fp_close_file(&a->fd, mount);
 }
 
 /* A directory's descriptor is for us, not for the client. */
@@ -695,7 +696,7 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
     const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
 
     current = keep_if_current(w, a, result, began_ms);
-    if (!current || !end_from_cache(w)) {
+    if (!current || !end_from_cache(w, a->fd)) {
         fp_close_file(&a->fd, mount);
         a->fd = fd;
         /* The cache keeps no error, either: that is everybody's answer. */
@@ -703,6 +704,7 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
             end(w, FP_OK, a);
         a->fd = -1;
     }
+    fp_close_file(&a->fd, mount);
     fp_close_file(&fd, mount);
 }
 

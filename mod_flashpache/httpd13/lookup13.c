@@ -26,8 +26,10 @@ fp_status fp_lookup13(const void *owner, const struct fp_names *names, const cha
     if (*lease_r != NULL)
         return FP_OK;
     st = fp_shared_find(fp_child_client, names, path, len, fresh, &answer, &view, &known);
-    if (st == FP_OK && answer.outline != NULL
-        && !fp_answer_view_fill_in(fp_lease_view_answers(view), path, &answer)) {
+    if (st == FP_OK
+        && (fp_answer_is_unopened(&answer)
+            || (answer.outline != NULL
+                && !fp_answer_view_fill_in(fp_lease_view_answers(view), path, &answer)))) {
         fp_close(&answer.fd);
         fp_lease_view_release(&view);
         st = FP_ABSENT;

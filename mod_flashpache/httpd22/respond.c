@@ -107,7 +107,7 @@ int fp_respond(request_rec *r)
     if (status != OK)
         return status;
     q = fp_request_find(r, r->filename);
-    if (!fp_reply_may_serve(r, q, is_plain(r), log_denied, &status))
+    if (!fp_reply_may_serve(r, &q, is_plain(r), log_denied, &status))
         return status;
     status = fp_reply_take_body(r);
     return status != OK ? status : send_file(r, q);

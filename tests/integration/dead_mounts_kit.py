@@ -99,6 +99,14 @@ class World:
         """The daemon's descriptors, without the directories that are kept open to begin walks at."""
         return self.daemon.fd_count() - self.stats()["open_dirs"]
 
+    def settle(self):
+        """Has the daemon keep the content of every file there: not at once, since they have just been made."""
+        def all_kept():
+            for i in range(FILES):
+                self.ask(f"slow/file{i}.txt")
+            return self.stats()["content_files"] >= FILES
+        wait_for(all_kept, "the contents")
+
     @contextlib.contextmanager
     def hanging(self, number):
         """From now on the mount hangs, and so many connections wait for an answer."""

@@ -139,13 +139,14 @@ def url(name, path):
 
 def warm(site, name, wants):
     """Every connection asks for every path until the answer comes from memory, and is the wanted one. The daemon looks at an
-    unreadable file with other names each time: nothing could report a change by those."""
+    unreadable file with other names each time: nothing could report a change by those. An empty file has no content
+    that could be kept, and on FUSE no file is held open."""
     for connection in site.children.all():
         for path, want in wants.items():
             looked_at = SELFCHECK or (want == 403 and CASES[name].hard_link)
             for _ in range(WARM_REQUESTS):
                 answer = connection.get(url(name, path))
-                if looked_at or answer.headers.get("x-note") in HITS:
+                if looked_at or (answer.body == b"" and site.kind != "event-disk") or answer.headers.get("x-note") in HITS:
                     break
                 time.sleep(WARM_S)
             else:

@@ -3,7 +3,6 @@
 The daemon's loop must not."""
 
 import contextlib
-import itertools
 import os
 import shutil
 import signal
@@ -18,13 +17,12 @@ import slowfs
 import tree
 import wire
 from conftest import built
-from content_kit import SETTLED_S, clock, settled  # noqa: F401 (fixtures)
 from dead_mounts_kit import Breakable
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-FILES = 100                 # more than may wait before their mount goes out of service
+FILES = 100
 WAIT_MS = 300
 LOOK_MS = 60_000            # a killed worker would let the close go on
 WORKERS = 4
@@ -101,49 +99,6 @@ def closers(daemon):
     return [pid for pid, name in procs.descendants(daemon.pid).items() if name == confinement.CLOSER]
 
 
-def test_a_file_system_that_answers_no_close(world):
-    assert world.learn("slow") == [OK] * FILES
-    world.mount.behave("hang-flush")
-    held = world.daemon.fd_count()
-    assert world.purge("slow") >= FILES
-    # The loop answers misses and hits while all these wait.
-    assert world.learn("local") == [OK] * FILES
-    assert world.learn("local") == [OK] * FILES
-    waiting = world.stats()["closing"]
-    assert FILES <= waiting <= held
-    # The daemon opens no file that it would have to close as well: the number does not grow.
-    some = itertools.cycle(range(FILES // 2))
-    wait_for(lambda: world.ask(f"slow/file{next(some)}.txt") == UNAVAILABLE, "its files to be left alone")
-    assert {world.ask(f"slow/file{i}.txt") for i in range(FILES // 2, FILES)} == {UNAVAILABLE}
-    assert world.purge("local") >= FILES
-    wait_for(lambda: world.stats()["closing"] <= waiting + WORKERS, "the others to be closed")
-    world.mount.behave("normal")
-    wait_for(lambda: world.stats()["closing"] == 0, "all to be closed")
-    wait_for(lambda: world.ask(f"slow/file{FILES - 1}.txt") == OK, "its files to be opened again")
-
-
-@pytest.mark.usefixtures("settled")         # a file that is not would be opened again, and that worker would hang
-def test_stale_answers_while_closes_hang(lab, base):
-    """The mount is in service, but gets no walk. What was known of it is served."""
-    world = World(lab, base, "stale", ttl_ms=WAIT_MS, stale_if_error_ms=600_000)
-    try:
-        # Nothing is known at first of the file system's clock, and what may just have changed is opened again.
-        for _ in range(2):
-            assert world.learn("slow") == [OK] * FILES
-            time.sleep(SETTLED_S)
-        assert world.learn("slow") == [OK] * FILES
-        world.mount.behave("hang-flush")
-        for i in range(FILES - 10):
-            assert world.purge(f"slow/file{i}.txt") == 1
-        wait_for(lambda: world.ask("slow/file0.txt") == OK and world.stats()["stale"], "its files to be left alone")
-        stale = world.stats()["stale"]
-        time.sleep(2 * WAIT_MS / 1e3)
-        assert {world.ask(f"slow/file{i}.txt") for i in range(FILES - 10, FILES)} == {OK}
-        assert world.stats()["out_of_service"] == 0 and world.stats()["stale"] - stale == 10
-    finally:
-        world.end()
-
-
 def test_workers_that_hang_at_a_close_are_counted(world):
     """A worker closes the files that it opened. Until then it counts as at work at that mount."""
     assert world.ask("local/file0.txt") == OK
@@ -160,11 +115,15 @@ def test_workers_that_hang_at_a_close_are_counted(world):
     wait_for(lambda: world.ask("slow/file1.txt") == OK, "the mount to be in service")
 
 
-def test_it_ends_while_closes_hang(world):
-    assert world.learn("slow", 10) == [OK] * 10
+def ask_while_closes_hang(world):
+    """Of a file that may not be held open the daemon has its descriptor closed as soon as it is answered."""
     world.mount.behave("hang-flush")
-    world.purge("slow")
-    assert world.stats()["closing"] >= 10
+    assert world.ask("slow/file0.txt") == OK
+    wait_for(lambda: world.stats()["closing"] >= 1, "a close to wait")
+
+
+def test_it_ends_while_closes_hang(world):
+    ask_while_closes_hang(world)
     assert world.daemon.stop() == 0
     world.daemon.start()
     assert world.ask("local/file0.txt") == OK
@@ -172,9 +131,7 @@ def test_it_ends_while_closes_hang(world):
 
 def test_a_killed_one_lets_go_while_closes_hang(world):
     """The hung closer keeps the descriptors; another one closes those of the next daemon."""
-    assert world.learn("slow", 10) == [OK] * 10
-    world.mount.behave("hang-flush")
-    world.purge("slow")
+    ask_while_closes_hang(world)
     with wire.greet(world.daemon.socket) as conn:
         world.daemon.kill()
         assert wire.is_closed_by_peer(conn)

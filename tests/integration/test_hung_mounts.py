@@ -40,7 +40,7 @@ def tripped(w):
 def test_traffic(world, traffic, below, before):  # noqa: F811
     w = world(f"{traffic}-{below}-{before}", **SETTINGS)
     (w.root / "link").symlink_to("slow")
-    hung_kit.settle()
+    w.settle()
     server = w.serve(10)
     one = hung_kit.Try(w, getattr(hung_kit, traffic)(server.port, below), before)
     [(point, silence)] = tripped(w)

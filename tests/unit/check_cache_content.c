@@ -97,14 +97,14 @@ static void assert_contents(size_t files, size_t bytes)
 
 static uint32_t wanted(const char *path, bool is_known)
 {
-    return fp_cache_content_max(cache, path, strlen(path), is_known);
+    return fp_cache_content_max(cache, path, strlen(path), is_known, fp_now_ms());
 }
 
 static bool find_known(const char *path)
 {
     struct fp_meta m;
 
-    return fp_cache_find_known(cache, path, strlen(path), &m);
+    return fp_cache_find_known(cache, path, strlen(path), true, &m);
 }
 
 START_TEST(content_is_kept_as_a_file_is)
@@ -178,11 +178,6 @@ static void allow_remote(size_t room)
     fp_cache_set_content(cache, &content);
 }
 
-static uint32_t wanted_at_refresh(const char *path)
-{
-    return fp_cache_content_max_refreshed(cache, path, strlen(path), fp_now_ms());
-}
-
 static uint32_t ttl_ms = TTL;
 static int64_t changed_s; /* when the files of the next walks changed */
 
@@ -203,6 +198,8 @@ static void walked_there(const char *path, uint64_t size, bool remote, bool unch
     validity[1] = validity[2] = validity[0];
     validity[2].remote = remote;
     fp_cache_insert(cache, path, strlen(path), 0, NULL, now, &meta, &answer);
+    ck_assert_int_eq(answer.fd != -1, remote && !unchanged); /* it is not held */
+    fp_close(&answer.fd);
 }
 
 static void walked_on_mount(const char *path, uint64_t size, bool remote)
@@ -211,22 +208,22 @@ static void walked_on_mount(const char *path, uint64_t size, bool remote)
 }
 
 /* Of a file on a remote mount, while there is room. */
-START_TEST(larger_content_is_wanted_at_refresh)
+START_TEST(larger_content_is_wanted_at_the_second_walk)
 {
     allow_remote(REMOTE_MAX);
-    ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
-    walked_on_mount("/a/f", REMOTE_MAX - 10, true);
-    ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
+    ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
+    walked_on_mount("/a/f", REMOTE_MAX - 11, true);
+    ck_assert_uint_eq(wanted("/a/f", true), REMOTE_MAX);
     ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
     walked("/a/g", "ddf", 10, true);
     walked_on_mount("/a/f", REMOTE_MAX - 10, true);
-    ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
-    ck_assert_uint_eq(wanted_at_refresh("/a/g"), 0);
+    ck_assert_uint_eq(wanted("/a/f", true), REMOTE_MAX);
+    ck_assert_uint_eq(wanted("/a/g", true), 0);
     walked("/a/h", "ddf", 1, true);
-    walked_on_mount("/a/f", REMOTE_MAX - 10, true);
-    ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+    walked_on_mount("/a/f", REMOTE_MAX - 9, true);
+    ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
     walked("/a/f", "ddf1", REMOTE_MAX - 11, true);
-    ck_assert_uint_eq(wanted_at_refresh("/a/f"), 0);
+    ck_assert_uint_eq(wanted("/a/f", true), 0);
 }
 END_TEST
 
@@ -237,17 +234,47 @@ START_TEST(larger_content_is_wanted_once_of_a_descriptor)
     walked_on_mount("/a/f", REMOTE_MAX, true);
     /* The server may have been away then. */
     for (uint64_t ms = fp_now_ms(), end = ms + 3 * 600000; ms < end; ms += 600000) {
-        ck_assert_uint_eq(fp_cache_content_max_refreshed(cache, "/a/f", 4, ms), REMOTE_MAX);
-        ck_assert_uint_eq(fp_cache_content_max_refreshed(cache, "/a/f", 4, ms + 599999), FILE_MAX);
+        ck_assert_uint_eq(fp_cache_content_max(cache, "/a/f", 4, false, ms), REMOTE_MAX);
+        ck_assert_uint_eq(fp_cache_content_max(cache, "/a/f", 4, false, ms + 599999), FILE_MAX);
     }
-    for (int turn = 0; turn < 2; turn++) {
-        walked_on_mount("/a/f", REMOTE_MAX, true);
-        ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
-        ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
-        walked_there("/a/f", REMOTE_MAX, true, true);
-        assert_known("/a/f", false);
-        ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        walked_on_mount("/a/f", REMOTE_MAX - 1 - turn, true);
+        ck_assert_uint_eq(wanted("/a/f", true), REMOTE_MAX);
+        ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
+        walked_there("/a/f", REMOTE_MAX - 1 - turn, true, true);
+        ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
     }
+}
+END_TEST
+
+static bool find_known_unasked(const char *path)
+{
+    struct fp_meta m;
+
+    return fp_cache_find_known(cache, path, strlen(path), false, &m);
+}
+
+/* A question needs a walk that opens it; a refresh does not open it again. Whoever looks at its metadata has an answer. */
+START_TEST(file_on_a_remote_mount_is_not_held)
+{
+    const int fds = unit_open_fds();
+
+    walked_on_mount("/a/f", 10, true);
+    ck_assert_int_eq(unit_open_fds(), fds);
+    ck_assert(!known("/a/f"));
+    ck_assert(!find_known("/a/f"));
+    ck_assert(find_known_unasked("/a/f"));
+    walked_there("/a/f", 10, true, true);
+    ck_assert(!known("/a/f"));
+    ck_assert(find_known_unasked("/a/f"));
+    ck_assert(fp_cache_lookup_inserted(cache, "/a/f", 4, 0, now, &answer));
+    ck_assert(fp_answer_is_unopened(&answer) && answer.leasable);
+    walked("/a/f", "ddf", 10, true);
+    assert_known("/a/f", true);
+    walked_on_mount("/a/f", 11, true);
+    ck_assert(!known("/a/f"));
+    walked_on_mount("/a/f", 11, false);
+    assert_known("/a/f", false);
 }
 END_TEST
 
@@ -257,10 +284,10 @@ START_TEST(larger_content_that_has_just_changed)
     allow_remote(REMOTE_MAX);
     changed_s = time(NULL);
     walked_on_mount("/a/f", 10, true);
-    ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+    ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
     changed_s -= 10;
     walked_on_mount("/a/f", 10, true);
-    ck_assert_uint_eq(wanted_at_refresh("/a/f"), REMOTE_MAX);
+    ck_assert_uint_eq(wanted("/a/f", true), REMOTE_MAX);
     changed_s = 0;
 }
 END_TEST
@@ -304,7 +331,7 @@ START_TEST(larger_content_is_not_wanted_elsewhere)
 {
     allow_remote(REMOTE_MAX);
     walked_on_mount("/a/f", 10, false);
-    ck_assert_uint_eq(wanted_at_refresh("/a/f"), FILE_MAX);
+    ck_assert_uint_eq(wanted("/a/f", true), FILE_MAX);
 }
 END_TEST
 
@@ -489,8 +516,9 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_that_was_overwritten);
     tcase_add_test(t, content_that_moves);
     tcase_add_test(t, content_that_is_used);
-    tcase_add_test(t, larger_content_is_wanted_at_refresh);
+    tcase_add_test(t, larger_content_is_wanted_at_the_second_walk);
     tcase_add_test(t, larger_content_is_wanted_once_of_a_descriptor);
+    tcase_add_test(t, file_on_a_remote_mount_is_not_held);
     tcase_add_test(t, larger_content_that_has_just_changed);
     tcase_add_loop_test(t, file_that_had_just_changed_is_read_soon, 0, 5);
     tcase_add_test(t, larger_content_is_not_wanted_elsewhere);

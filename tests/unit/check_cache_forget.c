@@ -276,12 +276,12 @@ START_TEST(purged_entry_is_new_when_a_walk_comes)
 
     make_large_trees();
     walked("/t/9/last", now, "dddf2");
-    ck_assert(fp_cache_find_known(cache, "/t/0/f0", 7, &m));
+    ck_assert(fp_cache_find_known(cache, "/t/0/f0", 7, true, &m));
     forget("/t", true);
     for (int i = 0; i < 2; i++) {
         const char *path = i == 0 ? "/t/0/f0" : "/t/1/f1";
 
-        ck_assert(!fp_cache_find_known(cache, path, 7, &m));
+        ck_assert(!fp_cache_find_known(cache, path, 7, true, &m));
         ck_assert(fp_cache_view(cache, path, 7, 0, now).state == FP_VIEW_UNKNOWN);
         kit_answer(&answer, path, "dddf1");
         close(answer.fd);

@@ -275,7 +275,7 @@ START_TEST(file_that_is_unchanged_stays_open)
     struct fp_meta m;
 
     visited("/f", "df3");
-    ck_assert(fp_cache_find_known(cache, "/f", 2, &m));
+    ck_assert(fp_cache_find_known(cache, "/f", 2, true, &m));
     ck_assert_uint_eq(m.size, 3);
     now += TTL - 1;
     walked_unchanged("/f", "df3");
@@ -292,7 +292,7 @@ START_TEST(file_that_may_have_changed_is_opened_again)
 
     visited("/f", "df3");
     fp_cache_invalidate(cache, "/f");
-    ck_assert(!fp_cache_find_known(cache, "/f", 2, &m));
+    ck_assert(!fp_cache_find_known(cache, "/f", 2, true, &m));
 }
 END_TEST
 
@@ -307,7 +307,7 @@ static bool is_known_of(bool local, uint64_t began_ms)
     answer.local = local;
     now = began_ms;
     insert("/f", NULL);
-    return fp_cache_find_known(cache, "/f", 2, &m);
+    return fp_cache_find_known(cache, "/f", 2, true, &m);
 }
 
 /* It may have been read beside a write: what is not local then keeps old pages until it is opened again. */
@@ -340,11 +340,11 @@ START_TEST(links_are_opened_again)
     visited("/d", "dd");
     visited("/u", "du");
     visited("/no", "da");
-    ck_assert(!fp_cache_find_known(cache, "/L", 2, &m));
-    ck_assert(!fp_cache_find_known(cache, "/d", 2, &m));
-    ck_assert(!fp_cache_find_known(cache, "/u", 2, &m));
-    ck_assert(!fp_cache_find_known(cache, "/no", 3, &m));
-    ck_assert(!fp_cache_find_known(cache, "/x", 2, &m));
+    ck_assert(!fp_cache_find_known(cache, "/L", 2, true, &m));
+    ck_assert(!fp_cache_find_known(cache, "/d", 2, true, &m));
+    ck_assert(!fp_cache_find_known(cache, "/u", 2, true, &m));
+    ck_assert(!fp_cache_find_known(cache, "/no", 3, true, &m));
+    ck_assert(!fp_cache_find_known(cache, "/x", 2, true, &m));
 }
 END_TEST
 
