@@ -114,8 +114,9 @@ static apr_status_t open_by_name(request_rec *r, struct fp_request *q, const cha
         fd = fp_open_now(path);
     if (rules > q->rules)
         q->rules = rules;
+    /* Any other error says nothing of the file: core finds it itself. */
     if (fd == -1)
-        return errno == EAGAIN ? AP_DECLINED : errno;
+        return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? errno : AP_DECLINED;
     if (!fp_is_readable_file(fd)) {
         fp_close(&fd);
         return APR_EBADF;

@@ -422,11 +422,11 @@ static fp_status reach(struct fp_client *c, int sock)
         return FP_OK;
     if (errno == EAGAIN)
         return FP_TIMEOUT;
-    st = lack_or(FP_CLOSED);
+    st = lack_or(errno == EPERM || errno == ENOSYS ? FP_SYSTEM : FP_CLOSED);
     if (st != FP_CLOSED)
         return st;
     note_no_connection(c, errno == ENOENT || errno == ENOTDIR ? FP_NO_CONNECTION_MISSING
-                          : errno == EACCES || errno == EPERM ? FP_NO_CONNECTION_DENIED
+                          : errno == EACCES                   ? FP_NO_CONNECTION_DENIED
                                                               : FP_NO_CONNECTION_DESERTED);
     return FP_CLOSED;
 }

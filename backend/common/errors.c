@@ -21,7 +21,7 @@ static const struct row rows[] = {
     { FP_IOERROR, EIO, "file system error" },
     { FP_TIMEOUT, 0, "deadline passed" },
     { FP_BUSY, 0, "too many lookups waiting" },
-    { FP_REFUSED, 0, "path is outside the configured roots" },
+    { FP_REFUSED, 0, "the path is not to be answered here" },
     { FP_TOODEEP, 0, "path has too many components" },
     { FP_FAILED, 0, "the daemon could not look" },
     { FP_VERSION, 0, "no common protocol version" },
@@ -49,8 +49,9 @@ fp_status fp_status_from_errno(int err)
 {
     if (err == 0)
         return FP_OK;
-    if (err == EPERM)
-        return FP_DENIED;
+    /* It is a filter's word or a scanner's, not the file system's.  No stale answer may stand for it. */
+    if (err == EPERM || err == ENOSYS)
+        return FP_REFUSED;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].err == err)
             return rows[i].status;

@@ -12,7 +12,7 @@ typedef enum fp_status {
     /* Outcomes of the file system for a path. */
     FP_ABSENT = 1,      /* ENOENT: no such name */
     FP_NOTDIR = 2,      /* ENOTDIR: a component is not a directory */
-    FP_DENIED = 3,      /* EACCES, EPERM: not permitted */
+    FP_DENIED = 3,      /* EACCES: not permitted */
     FP_LOOP = 4,        /* ELOOP: too many symbolic links */
     FP_NAMETOOLONG = 5, /* ENAMETOOLONG */
     FP_IOERROR = 6,     /* anything else, EIO and ESTALE included */
@@ -20,7 +20,7 @@ typedef enum fp_status {
     /* Why there is no answer: the client serves the request without one. */
     FP_TIMEOUT = 16,     /* the deadline passed */
     FP_BUSY = 17,        /* a queue or table is full */
-    FP_REFUSED = 18,     /* the path is not to be answered here */
+    FP_REFUSED = 18,     /* the path is not to be answered here; also EPERM and ENOSYS */
     FP_TOODEEP = 19,     /* more components than an answer can hold */
     FP_FAILED = 20,      /* the daemon could not look: a worker died */
     FP_VERSION = 21,     /* no common protocol version */

@@ -179,7 +179,7 @@ static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
 
     fp_fd_name(name, path_fd);
     *fd_r = fp_call_openat(AT_FDCWD, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (*fd_r == -1 && (errno == EACCES || errno == EPERM))
+    if (*fd_r == -1 && errno == EACCES)
         return FP_OK;
     if (*fd_r == -1 && (errno == EAGAIN || errno == ENOENT || errno == ENOTDIR))
         return FP_FAILED;

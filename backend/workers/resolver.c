@@ -148,8 +148,9 @@ static struct fp_mount_traits traits_at(const struct fp_resolver *r, const struc
     if (!traits.known) {
         const bool told = fstatfs(dir->fd, &fs) == 0;
 
-        traits.nosymfollow = !told || ((unsigned long)fs.f_flags & NOSYMFOLLOW) != 0;
-        traits.processes = told && fs.f_type == PROC_SUPER_MAGIC;
+        traits.nosymfollow = told && ((unsigned long)fs.f_flags & NOSYMFOLLOW) != 0;
+        /* Unknown is as in /proc: httpd looks itself. */
+        traits.processes = !told || fs.f_type == PROC_SUPER_MAGIC;
     }
     return traits;
 }
