@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/answer.h"
@@ -55,11 +54,10 @@ int fp_open_child_directory(int dir, const char *name)
 bool fp_is_directory_of(int fd, const struct fp_step *step)
 {
     const struct fp_meta *dir = fp_step_target(step);
-    struct statx st;
+    struct stat st;
 
     /* A path that leads elsewhere may lead to a file system that does not answer. */
-    return dir != NULL && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0
-           && makedev(st.stx_dev_major, st.stx_dev_minor) == dir->dev && st.stx_ino == dir->ino;
+    return dir != NULL && fp_identify(fd, "", &st) == 0 && st.st_dev == dir->dev && st.st_ino == dir->ino;
 }
 
 /* Waits for whoever has a lease on the file, but for no FIFO put in its place. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -124,13 +125,25 @@ int fp_open_now(const char *path)
     return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
+int fp_identify(int fd, const char *path, struct stat *st)
+{
+    struct statx x;
+
+    if (statx(fd, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &x) == -1)
+        return fstatat(fd, path, st, AT_EMPTY_PATH);
+    st->st_mode = x.stx_mode;
+    st->st_dev = makedev(x.stx_dev_major, x.stx_dev_minor);
+    st->st_ino = x.stx_ino;
+    return 0;
+}
+
 bool fp_is_readable_file(int fd)
 {
     const int flags = fcntl(fd, F_GETFL);
-    struct statx st;
+    struct stat st;
 
     return flags != -1 && (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_WRONLY
-           && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 && S_ISREG(st.stx_mode);
+           && fp_identify(fd, "", &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static fp_status status_of_errno(void)

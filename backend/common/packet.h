@@ -48,6 +48,14 @@ bool fp_write_all(int fd, const void *data, size_t len);
  * FIFO.  -1 with errno; EAGAIN: another process has a lease on it (fcntl(2)). */
 int fp_open_now(const char *path);
 
+struct stat;
+
+/*
+ * fstatat(2) of kind, device and inode alone; an empty path means fd itself.  Waits for no file system,
+ * unless statx(2) is refused: then it looks as httpd does.
+ */
+int fp_identify(int fd, const char *path, struct stat *st);
+
 /* True if fd is open for reading on a regular file.  Waits for no file system. */
 bool fp_is_readable_file(int fd);
 

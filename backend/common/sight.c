@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "common/mount_table.h"
 #include "common/packet.h"
@@ -27,15 +26,17 @@ static uint64_t namespace_of(const char *link)
 void fp_sight_take(struct fp_sight *v)
 {
     struct statx st;
+    struct stat root;
 
     *v = (struct fp_sight){ .mounts_ns = namespace_of("/proc/self/ns/mnt"),
                             .users_ns = namespace_of("/proc/self/ns/user"),
                             .time_ns = namespace_of("/proc/self/ns/time") };
-    if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &st) == -1)
+    if (fp_identify(AT_FDCWD, "/", &root) == -1)
         return;
-    v->root_dev = makedev(st.stx_dev_major, st.stx_dev_minor);
-    v->root_ino = st.stx_ino;
-    v->root_mount = st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0;
+    v->root_dev = root.st_dev;
+    v->root_ino = root.st_ino;
+    if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) == 0 && (st.stx_mask & STATX_MNT_ID) != 0)
+        v->root_mount = st.stx_mnt_id;
 }
 
 /* ---- what is mounted where ---- */
