@@ -310,7 +310,7 @@ static void become_daemon(const struct daemon *d, int channel)
     fp_priv_run_promptly();
     dup2(channel, CHANNEL);
     fp_lead_to_null(STDOUT_FILENO);
-    close_range(STDERR_FILENO + 1, ~0u, 0);
+    fp_close_all(STDERR_FILENO + 1, ~0u);
     end_with_parent(d);
     if (chdir("/") == -1)
         _exit(1);

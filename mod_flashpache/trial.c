@@ -25,7 +25,7 @@ be_tried(apr_pool_t *p, server_rec *s, const char *const *command, int said)
     fp_lead_to_null(STDIN_FILENO);
     dup2(said, STDOUT_FILENO);
     dup2(said, STDERR_FILENO);
-    close_range(STDERR_FILENO + 1, ~0u, 0);
+    fp_close_all(STDERR_FILENO + 1, ~0u);
     alarm(TRIAL_SECONDS);
     if (ap_run_drop_privileges(p, s) != OK)
         _exit(1);
