@@ -33,6 +33,7 @@
 #include "common/memory.h"
 #include "common/packet.h"
 #include "common/priv.h"
+#include "common/refused.h"
 #include "common/socket_path.h"
 #include "common/turn.h"
 #include "common/memory_limit.h"
@@ -253,10 +254,25 @@ static void check_exposure(const struct flashpached *d)
                (unsigned)geteuid());
 }
 
+/* A refused call would fail for every path.  So nobody is asked here, and httpd looks itself. */
+static bool has_calls(void)
+{
+    const char *call = fp_refused_call();
+
+    if (call != NULL)
+        fp_log(FP_LOG_ERROR, 74,
+               "this system refuses the call %s (%m), so nothing is served from here, and httpd serves as "
+               "without Flashpache: allow the call in the filter (seccomp) of the container or service, or "
+               "use a newer kernel",
+               call);
+    return call == NULL;
+}
+
 /* Uses the rights of root and drops them, before anything is shared. */
 static bool prepare(struct flashpached *d)
 {
-    if (!fp_open_log(d->conf) || (d->args.supervised && !fp_supervisor_take()) || !prepare_watching(d))
+    if (!fp_open_log(d->conf) || (d->args.supervised && !fp_supervisor_take()) || !has_calls()
+        || !prepare_watching(d))
         return false;
     d->prompt = fp_priv_run_promptly();
     if (!d->prompt)
@@ -276,8 +292,8 @@ static bool prepare(struct flashpached *d)
     fp_check_log(d->conf);
     if (!fp_watch_open(&d->watch))
         fp_log(FP_LOG_WARNING, 43,
-               "no inotify (%m): changes are seen after ttl_ms; "
-               "raise fs.inotify.max_user_instances");
+               "no inotify (%m): changes are seen after ttl_ms; raise fs.inotify.max_user_instances, or "
+               "allow inotify's calls in the filter (seccomp) of the container or service");
     return fp_keyed_hash_init() == 0;
 }
 

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <sys/fanotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/packet.h"
+#include "common/refused.h"
 #include "common/watch_by.h"
 
 #ifndef FAN_REPORT_DFID_NAME
@@ -43,9 +45,14 @@
  * which may have been changed by another of its names.  Linux 5.17. */
 int fp_fanotify_open(void)
 {
-    return fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_REPORT_DFID_NAME
-                             | FAN_REPORT_TARGET_FID,
-                         O_RDONLY);
+    int fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_REPORT_DFID_NAME
+                               | FAN_REPORT_TARGET_FID,
+                           O_RDONLY);
+
+    /* Without handles no event tells of a file. */
+    if (fd != -1 && fp_call_is_refused(SYS_name_to_handle_at))
+        fp_close(&fd);
+    return fd;
 }
 
 bool fp_fanotify_mark(int fanotify, const char *mount_point)

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/memory.h"
 #include "common/packet.h"
+#include "common/refused.h"
 #include "common/watch_by.h"
 
 /*
@@ -34,8 +36,12 @@ static struct {
 
 int fp_inotify_open(void)
 {
+    int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
     waiting.n = waiting.ended = 0;
-    return inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (fd != -1 && fp_call_is_refused(SYS_inotify_add_watch))
+        fp_close(&fd);
+    return fd;
 }
 
 static void make_key(struct fp_watch_key *key, int wd)

@@ -213,7 +213,8 @@ int fp_closer_start(size_t n, const struct fp_sandbox *sandbox, pid_t pids_r[FP_
 {
     limit = (n + BITS - 1) / BITS * BITS;
     grow_table(n < GROWN_MOST ? n : GROWN_MOST);
-    lanes = create_lanes();
+    /* A closer would take a refused getppid() for its parent's end. */
+    lanes = getppid() != -1 ? create_lanes() : NULL;
     for (unsigned i = 0; lanes != NULL && i < FP_CLOSERS; i++) {
         pids_r[i] = start_one(&lanes[i], sandbox);
         if (pids_r[i] == -1) {
