@@ -17,10 +17,10 @@
 #include "common/packet.h"
 #include "common/wire.h"
 #include "file.h"
+#include "sweeper.h"
 
-#define SWEEP_MS          1000u
-#define SWEEP_PARTS       8u /* each sweep looks at one in so many: a round takes eight seconds at most */
-#define SWEEP_LEAST       2u
+#define SWEEP_MS          8000u /* between two looks at all leases, */
+#define SWEEP_OPEN_MS     1000u /* and where some have open files: these may be removed */
 #define DESCRIPTORS_SHARE 4 /* leases may have one in so many descriptors of the process */
 #define OWN_PART          2 /* and responses half as many beside these */
 
@@ -61,6 +61,8 @@ static struct fp_table *leases, *chains;
 static int most_leases;
 static unsigned most_descriptors;
 
+static unsigned sweep(void);
+
 void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone)
 {
     struct rlimit rl;
@@ -73,6 +75,7 @@ void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone)
     seen = alone ? apr_pcalloc(p, SEEN * sizeof(*seen)) : NULL;
     leases = fp_table_create(p, limit, alone && bytes > ALONE_MOST ? ALONE_MOST : bytes);
     chains = fp_table_create(p, limit, SIZE_MAX);
+    fp_sweeper_init(p, sweep);
 }
 
 /* A lease that is not kept stands in its request's memory. */
@@ -169,22 +172,15 @@ static bool is_chain_expired(const struct fp_item *item)
     return fp_lease_view_is_superseded(chain->view) || !is_chain_valid(chain, fp_now_ms());
 }
 
-/* A look at a lease that was not used lately finds nothing of it in the processor's caches. A thousand
- * children that each look at all of theirs would spend more on that than on their requests. */
-static unsigned part_of(const struct fp_table *t)
+/* Drops what has expired, and closes its files. In memory that was not used lately each look at a lease costs a
+ * thousand children more than their requests do, so it is not done often. */
+static unsigned sweep(void)
 {
-    return fp_table_count(t) / SWEEP_PARTS + SWEEP_LEAST;
-}
-
-static void sweep(apr_uint32_t now)
-{
-    static apr_uint32_t last;
-    apr_uint32_t before = apr_atomic_read32(&last);
-
-    if (now - before < SWEEP_MS || apr_atomic_cas32(&last, now, before) != before)
-        return;
-    fp_table_drop_if(leases, is_expired, part_of(leases));
-    fp_table_drop_if(chains, is_chain_expired, part_of(chains));
+    fp_table_drop_if(leases, is_expired, UINT_MAX);
+    fp_table_drop_if(chains, is_chain_expired, UINT_MAX);
+    if (fp_table_count(leases) == 0)
+        return 0;
+    return fp_file_descriptors() > 0 ? SWEEP_OPEN_MS : SWEEP_MS;
 }
 
 /* Marks the step above as well: through its record other children find the answer (answer_table.h). */
@@ -202,7 +198,6 @@ struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t l
     struct fp_lease *lease;
     apr_size_t key_len;
 
-    sweep((apr_uint32_t)now);
     key_len = fp_item_key(key, owner, path, len);
     lease = (struct fp_lease *)fp_table_get(leases, key, key_len);
     if (lease == NULL)
@@ -505,7 +500,9 @@ struct fp_lease *fp_lease_create(apr_pool_t *pool, const void *owner, const char
             return NULL;
         }
     }
-    if (kept)
+    if (kept) {
         fp_table_put(leases, &lease->item);
+        fp_sweeper_wake();
+    }
     return lease;
 }

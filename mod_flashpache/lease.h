@@ -56,14 +56,13 @@ struct fp_lease {
  * Leases hold at most a quarter of the process's descriptors; an answer that needs one more is not kept.
  * alone: the child has no threads. Then it leases a path on its second recent request, and one without
  * an open file only if that comes at once; such leases take at most 64 KiB with their contents, or bytes
- * where that is less. */
+ * where that is less. A thread drops expired leases, a second after that where there are open files. */
 void fp_lease_init(apr_pool_t *p, int limit, apr_size_t bytes, bool alone);
 
 /*
  * The lease of owner on the path, retained for the caller; NULL if there is no valid one. owner is a
  * server's settings, as they decide the question. fresh: only a lease of which this machine's changes
- * are all reported. Once a second this looks at a part of the leases, drops expired ones and closes
- * their files: within eight seconds at all of them.
+ * are all reported.
  */
 struct fp_lease *fp_lease_find(const void *owner, const char *path, apr_size_t len, bool fresh);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases end by themselves when the daemon can no longer report changes."""
 
+import contextlib
 import os
 import signal
 import time
@@ -9,6 +10,7 @@ import pytest
 
 import procs
 import tree
+from fetch import Client
 from freshness import bound_s, settings
 from keepalive import Connection
 from lease_kit import NEW, NOTE_CONFIG, File, new_root
@@ -75,19 +77,21 @@ def test_leases_go_on_after_a_rest(server, file):
     assert good(notes), notes
 
 
-def test_a_removed_file_is_closed(server, root, file):
-    """A lease that has ended does not keep the file's space in use, not even in children that serve requests."""
-    tree.put(root / "other.txt", "other\n")
-    connection = Connection(server.port)
-    file.get_lease(connection)
+@pytest.mark.parametrize("mpm", ("event", "worker", "prefork"))
+def test_a_removed_file_is_closed(lab, base, mpm):
+    """A lease that has ended does not keep the file's space in use, in no child, though no request comes any more."""
+    root = new_root(base, f"removed-{mpm}")
+    tree.put(root / "large.bin", tree.content("large", 3_000_000))
+    server = lab.under_test(root.name, root, mpm=mpm, daemon_settings=settings(True))
+    with contextlib.ExitStack() as stack:
+        for connection in [stack.enter_context(Client(server.port)) for _ in range(4)]:
+            for _ in range(4):
+                assert connection.get("/large.bin")[0] == 200
 
-    def holders():
-        pids = [server.daemon.pid, *server.pids()]
-        return [link for pid in pids for link in procs.open_files(pid) if link.startswith(f"{root}/file.txt")]
-    assert holders()
-    (root / "file.txt").unlink()
-
-    def closed():
-        connection.get("/other.txt")
-        return not holders()
-    wait_for(closed, "the removed file to be closed everywhere")
+        def holders():
+            pids = [server.daemon.pid, *server.pids()]
+            return [link for pid in pids for link in procs.open_files(pid) if link.startswith(f"{root}/large.bin")]
+        assert holders()
+        (root / "large.bin").unlink()
+        wait_for(lambda: not holders(), "the removed file to be closed everywhere", 5)
+    lab.end()
