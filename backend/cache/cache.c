@@ -294,7 +294,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
         e = e->parent;
     if (e == NULL || e->len < min_len)
         return false;
-    fp_entry_use_open_dir(c, e);
+    fp_entry_use_open_dir(c, e, now_ms);
     base->fd = e->fd;
     base->len = e->len;
     base->generation = e->generation;
@@ -419,6 +419,17 @@ size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
     fp_entry_trim(c);
     fp_cache_verify(c);
     return done;
+}
+
+bool fp_cache_close_idle_dirs(struct fp_cache *c, size_t most, uint64_t now_ms)
+{
+    struct fp_entry *e;
+
+    while (most-- > 0 && (e = TAILQ_LAST(&c->open_dirs, fp_entry_queue)) != NULL
+           && e->begun_ms + FP_DIR_IDLE_MS <= now_ms)
+        fp_entry_drop_fd(c, e);
+    fp_cache_verify(c);
+    return c->n_open_dirs > 0;
 }
 
 size_t fp_cache_shed(struct fp_cache *c, size_t n)

@@ -152,6 +152,11 @@ struct fp_cache_base {
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len, unsigned names,
                         uint64_t now_ms, struct fp_cache_base *base);
 
+/* Closes at most so many of the directories where no walk began for FP_DIR_IDLE_MS, so that what nobody asks for can be
+ * unmounted.  False: none is open. */
+#define FP_DIR_IDLE_MS 5000u
+bool fp_cache_close_idle_dirs(struct fp_cache *c, size_t most, uint64_t now_ms);
+
 /* The device where the path lies, as far as it is known: its own, or that of what is known above it; 0: nothing is. */
 uint64_t fp_cache_device(const struct fp_cache *c, const char *path, size_t len);
 

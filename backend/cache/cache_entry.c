@@ -125,8 +125,9 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
     fp_close_file(&e->fd, e->validity.mount);
 }
 
-void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e)
+void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
+    e->begun_ms = now_ms;
     TAILQ_REMOVE(&c->open_dirs, e, open_dir);
     TAILQ_INSERT_HEAD(&c->open_dirs, e, open_dir);
 }
@@ -145,6 +146,7 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
     if (fd == -1 || !fp_entry_is_dir(e))
         return;
     e->is_open_dir = true;
+    e->begun_ms = e->seen_ms;
     TAILQ_INSERT_HEAD(&c->open_dirs, e, open_dir);
     c->n_open_dirs++;
     fp_entry_trim_open_dirs(c);

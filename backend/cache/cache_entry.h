@@ -72,6 +72,7 @@ struct fp_entry {
     enum fp_opened opened;
     bool reopen;      /* the kernel's pages may be older than the file: the next walk opens it anew */
     int fd;
+    uint64_t begun_ms;    /* when a walk last began at the open directory */
     uint64_t wanted_ms;   /* when a refresh was to bring the content of the larger file that fd is; 0: never */
     uint64_t content_at;  /* where the file's content is kept, not its descriptor; else 0 */
     size_t content_bytes; /* of that */
@@ -203,8 +204,8 @@ void fp_entry_set_content(struct fp_cache *c, struct fp_entry *e, uint64_t at);
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
 /* Closes the least recently used of the open directories above their limit. */
 void fp_entry_trim_open_dirs(struct fp_cache *c);
-/* Notes that the open directory was used. */
-void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e);
+/* Notes that a walk begins at the open directory. */
+void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms);
 /* Frees the list of access files; what the entry takes is counted by the caller. */
 void fp_entry_forget_access(struct fp_entry *e);
 /* The same, counted, and ends the leases: the next walk looks for access files again. */

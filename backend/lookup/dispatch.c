@@ -32,6 +32,8 @@
 #define RECLAIM_SECONDS 0.001
 #define GIVE_BACK_BYTES (4u << 20) /* of entries evicted, then their memory goes back to the system */
 #define RELIEF          64         /* entries evicted when there was no memory */
+#define IDLE_SECONDS    1.0        /* between two looks for directories that no walk began at */
+#define IDLE_MOST       1024       /* of them closed at one */
 
 struct fp_dispatch {
     struct ev_loop *loop;
@@ -49,6 +51,7 @@ struct fp_dispatch {
     struct fp_dispatch_counts counts; /* less those of the questions, the walks and the health */
     struct fp_answer answer;          /* from the cache, while a question is answered */
     ev_timer reclaim;                 /* while there is something to evict, or memory to give back */
+    ev_timer idle;                    /* while directories are open */
     size_t reclaimed;                 /* bytes of entries, since memory was given back, */
     size_t give_back_bytes;           /* and how many it may be */
     uint64_t memory_failures;         /* that were answered by evictions */
@@ -129,6 +132,16 @@ static void on_reclaim(struct ev_loop *loop, ev_timer *timer, int events)
         d->give_back_bytes = GIVE_BACK_BYTES;
         ev_timer_stop(loop, timer);
     }
+}
+
+static void on_idle(struct ev_loop *loop, ev_timer *timer, int events)
+{
+    struct fp_dispatch *d = timer->data;
+
+    fp_turn_work(FP_WORK_RECLAIM);
+    (void)events;
+    if (!fp_cache_close_idle_dirs(d->cache, IDLE_MOST, fp_now_ms()))
+        ev_timer_stop(loop, timer);
 }
 
 /* Frees memory of the cache where some other part has none. */
@@ -249,6 +262,8 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
     names_id = fp_names_registry_add(&d->names, &l->names, fp_now_ms());
     fp_coherence_catch_up(d->coherence);
     fp_observe_hit(d->observer, l->path, l->path_len);
+    if (!ev_is_active(&d->idle))
+        ev_timer_again(d->loop, &d->idle);
     if (is_known(d, l, names_id)) {
         d->counts.hits++;
         d->counts.negative_hits += d->answer.steps[d->answer.n_steps - 1].status != FP_OK;
@@ -365,6 +380,9 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     ev_init(&d->reclaim, on_reclaim);
     d->reclaim.data = d;
     d->reclaim.repeat = RECLAIM_SECONDS;
+    ev_init(&d->idle, on_idle);
+    d->idle.data = d;
+    d->idle.repeat = IDLE_SECONDS;
     d->give_back_bytes = GIVE_BACK_BYTES;
     d->names.cache = d->cache = d->questions.cache = cache;
     d->workers = workers;
@@ -412,6 +430,7 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
     if (d == NULL)
         return;
     ev_timer_stop(d->loop, &d->reclaim);
+    ev_timer_stop(d->loop, &d->idle);
     fp_restore_destroy(&d->restore);
     fp_walks_destroy(&d->walks);
     fp_mount_health_destroy(&d->health);

@@ -103,6 +103,33 @@ START_TEST(names_that_differ_in_case)
 }
 END_TEST
 
+/* NFS removes a file that somebody has open under another name: [0] is the removal, and what happens to that name or
+ * another one says nothing of other names. Whatever lies in the directory, its access file and what a link leads to, is
+ * looked at again. */
+START_TEST(a_removed_file_that_is_open)
+{
+    static const struct {
+        const char *name;
+        bool replaced;
+    } events[] = { { ".nfs000000000000002a00000001", true },
+                   { ".nfs000000000000002a00000001", false },
+                   { ".nfs", true },
+                   { "nfs000000000000002a00000001", true } };
+    const uint64_t began = kit_now_ms;
+
+    walk("/a/f", "ddf");
+    look_for_names();
+    insert_as("/a/f", NAMES, began);
+    ck_assert(known_with_names("/a/f"));
+    change("/a", events[_i].name, events[_i].replaced);
+    ck_assert_int_eq(known_with_names("/a/f"), _i != 0);
+    walk("/a/f", "ddf");
+    look_for_names();
+    insert_as("/a/f", NAMES, began); /* it was under way at that time */
+    ck_assert_int_eq(known_with_names("/a/f"), _i != 0);
+}
+END_TEST
+
 /* The access file, too. */
 START_TEST(access_files_that_differ_in_case)
 {
@@ -717,6 +744,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_directory_itself_changes);
     tcase_add_loop_test(t, names_that_differ_in_case, 0, 3);
     tcase_add_loop_test(t, access_files_that_differ_in_case, 0, 2);
+    tcase_add_loop_test(t, a_removed_file_that_is_open, 0, 4);
     tcase_add_loop_test(t, a_directory_with_another_change_time, 0, 4);
     tcase_add_test(t, a_name_that_a_link_passes);
     tcase_add_test(t, what_a_link_leads_to);
