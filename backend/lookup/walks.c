@@ -278,9 +278,17 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum
     return true;
 }
 
-/* fd: what the walk has opened and the cache has not taken; -1: nothing. Whoever waits may send it, but
- * nobody keeps it. */
-static bool end_from_cache(struct fp_walk *w, int fd)
+static bool is_same_file(const struct fp_answer *a, const struct fp_answer *b)
+{
+    const struct fp_meta *of_a = fp_step_target(&a->steps[a->n_steps - 1]);
+    const struct fp_meta *of_b = fp_step_target(&b->steps[b->n_steps - 1]);
+
+    return of_a != NULL && of_b != NULL && fp_meta_equal(of_a, of_b);
+}
+
+/* a: the walk's own answer; NULL: it has not looked. What it has opened and the cache has not taken is for those that
+ * wait, and nobody keeps it. The cache may know of a later walk. */
+static bool end_from_cache(struct fp_walk *w, const struct fp_answer *a)
 {
     const struct fp_lookup *l = &w->task.lookup;
     struct fp_walks *ws = w->walks;
@@ -290,8 +298,8 @@ static bool end_from_cache(struct fp_walk *w, int fd)
         return false;
     fp_publish_registered(ws->deps.publisher, w->names_id, l->path, l->path_len, &ws->answer);
     ws->answer.source = FP_SOURCE_WORKER;
-    if (fp_answer_is_unopened(&ws->answer)) {
-        ws->answer.fd = fd;
+    if (fp_answer_is_unopened(&ws->answer) && a != NULL && a->fd != -1 && is_same_file(&ws->answer, a)) {
+        ws->answer.fd = a->fd;
         ws->answer.leasable = ws->answer.watched = false;
     }
     if (!repeat_for_others(w, &ws->answer, KEPT))
@@ -623,7 +631,7 @@ static void go_on(struct fp_walk *w)
     if (st == FP_OK || st == FP_REFUSED) {
         take_base(w, true);
         /* A parent outside the roots was not looked at: then what is known here is of before. */
-        if (w->base.fd == -1 && st == FP_OK && end_from_cache(w, -1))
+        if (w->base.fd == -1 && st == FP_OK && end_from_cache(w, NULL))
             return;
         st = w->base.fd != -1 ? submit(w) : submit_from_root(w);
     }
@@ -678,7 +686,7 @@ static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct f
     const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
     fp_status st;
 
-    if (!keep_if_current(w, a, result, began_ms) || !end_from_cache(w, a->fd)) {
+    if (!keep_if_current(w, a, result, began_ms) || !end_from_cache(w, a)) {
         st = submit_from_root(w);
         if (st != FP_OK)
             end(w, st, NULL);
@@ -696,7 +704,7 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
     const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
 
     current = keep_if_current(w, a, result, began_ms);
-    if (!current || !end_from_cache(w, a->fd)) {
+    if (!current || !end_from_cache(w, a)) {
         fp_close_file(&a->fd, mount);
         a->fd = fd;
         /* The cache keeps no error, either: that is everybody's answer. */
