@@ -282,6 +282,23 @@ uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, 
     return e != NULL ? e->validity.mount : 0;
 }
 
+/*
+ * The moment from which on the names in the directory are known well enough for a walk to that path, or 0. On NFS a
+ * walk asks for the times of the directory where it begins: one look at that does for all that lies in it. What they find counts from that moment on, so that all changes show in time.
+ */
+static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, const char *path, size_t len,
+                         uint64_t now_ms)
+{
+    const struct fp_entry *e = fp_entry_find(c, path, len);
+    const struct fp_watch_key *own = fp_entry_own_key(dir);
+
+    if (!dir->validity.by_directory || now_ms >= dir->seen_ms + dir->ttl_ms / 2 || (e != NULL && e->seen_ms >= dir->seen_ms)
+        || own == NULL || fp_dependencies_any_happened(c->dependencies, own, dir->seen_ms)
+        || fp_dependencies_happened(c->dependencies, own, "", 0, dir->seen_ms))
+        return 0;
+    return dir->seen_ms;
+}
+
 bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len, unsigned names,
                         uint64_t now_ms, struct fp_cache_base *base)
 {
@@ -300,6 +317,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
     base->generation = e->generation;
     base->links = e->links;
     base->mount = e->validity.mount;
+    base->asked_ms = asked_ms(c, e, path, len, now_ms);
     fp_cache_verify(c);
     return true;
 }
@@ -318,7 +336,8 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
 
-    if (e == NULL || (e->opened != FP_OPENED_KEPT && (to_send || e->opened != FP_OPENED_LENT)) || e->target != NULL || e->reopen || fp_entry_is_purged(c, e))
+    if (e == NULL || !fp_entry_is_file(e)
+        || (e->opened != FP_OPENED_KEPT && (to_send || e->opened != FP_OPENED_LENT)) || e->target != NULL || e->reopen || fp_entry_is_purged(c, e))
         return false;
     /* A reported change need not change the metadata.  The end of a mapping does not.  Before Linux 6.13
      * neither does a second change within a tick of the

@@ -145,6 +145,8 @@ struct fp_cache_base {
     uint64_t generation; /* for fp_cache_insert() */
     uint8_t links;       /* followed to reach it */
     uint32_t mount;      /* that it lies on; 0: unknown */
+    uint64_t asked_ms;   /* what the directory's last look found of its names will do for the walk: it began then.
+                            0: the walk has to ask */
 };
 
 /* The nearest directory above the path that is known and

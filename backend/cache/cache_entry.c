@@ -300,6 +300,18 @@ static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
     return e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
+/* The entry, or a directory above it whose look does for all that lies in it, if that is about due as well. */
+static struct fp_entry *first_due(struct fp_entry *e, uint64_t now_ms)
+{
+    struct fp_entry *first = e;
+
+    for (struct fp_entry *p = e->parent; p != NULL && p->validity.by_directory; p = p->parent) {
+        if (p->generation != 0 && p->expires_ms > now_ms && half_ms(p) <= now_ms + p->ttl_ms / 8)
+            first = p;
+    }
+    return first;
+}
+
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks)
 {
     for (; *looks > 0; --*looks) {
@@ -313,6 +325,8 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
         if (e->generation != 0 && e->expires_ms > now_ms && !fp_entry_is_purged(c, e)
             && (is_used(c, e, now_ms) || is_needed(e, now_ms))) {
             --*looks;
+            e = first_due(e, now_ms);
+            set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
             return e;
         }
     }

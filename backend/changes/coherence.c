@@ -300,6 +300,7 @@ static struct fp_validity validity_on(const struct fp_coherence *f, const struct
         .partial = m->partial,
         .local = m->local,
         .remote = m->remote,
+        .by_directory = m->by_directory,
         .folds = m->folds,
         /* A worker may have seen the table before its last change. */
         .watchable = m->by != FP_BY_TTL && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by)

@@ -60,6 +60,7 @@ struct fp_validity {
     uint32_t stale_ms;    /* so much longer if the file system does not answer */
     bool local;           /* no server answers for it, nor a process */
     bool remote;          /* a server or a process may have to answer each read; on overlay neither is true */
+    bool by_directory;    /* a look at a directory does for the names in it (mount_table.h) */
     bool folds;           /* an event in a directory may be of any name in it */
     bool partial;         /* others make changes that are not reported: at most ttl_ms */
     bool left_out;        /* a watch is left out for now (noise.h): without one not valid at all */

@@ -4,6 +4,8 @@
 
 #include "common/walk_result.h"
 
+enum { HAS_KNOWN = 1, NAMES_KNOWN = 2 };
+
 fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task *t)
 {
     fp_frame_begin(w, FP_FRAME_TASK, id);
@@ -12,7 +14,7 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
     fp_put_u32(w, t->content_max);
     fp_put_u64(w, t->clock_dev);
     fp_put_u64(w, (uint64_t)t->clock_ms);
-    fp_put_u8(w, t->has_known);
+    fp_put_u8(w, (uint8_t)((t->has_known ? HAS_KNOWN : 0) | (t->names_known ? NAMES_KNOWN : 0)));
     if (t->has_known)
         fp_put_meta(w, &t->known);
     fp_put_lookup(w, &t->lookup);
@@ -21,17 +23,22 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
 
 fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
 {
+    unsigned flags;
+
     t->base_len = fp_get_u16(r);
     t->base_links = fp_get_u8(r);
     t->content_max = fp_get_u32(r);
     t->clock_dev = fp_get_u64(r);
     t->clock_ms = (int64_t)fp_get_u64(r);
-    t->has_known = fp_get_u8(r) != 0;
+    flags = fp_get_u8(r);
+    t->has_known = (flags & HAS_KNOWN) != 0;
+    t->names_known = (flags & NAMES_KNOWN) != 0;
     if (t->has_known)
         fp_get_meta(r, &t->known);
     if (fp_lookup_decode(r, &t->lookup) != FP_OK)
         return FP_PROTOCOL;
-    if (t->base_links > (t->base_len == 0 ? 0 : FP_MAX_LINKS))
+    if (t->base_links > (t->base_len == 0 ? 0 : FP_MAX_LINKS) || flags > (HAS_KNOWN | NAMES_KNOWN)
+        || (t->names_known && t->base_len == 0))
         return FP_PROTOCOL;
     if (t->base_len == 0)
         return FP_OK;

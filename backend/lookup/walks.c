@@ -442,12 +442,14 @@ static void take_base(struct fp_walk *w, bool parent_only)
     const size_t min_len = parent_only && l->path_len > 1 ? fp_path_parent_len(l->path, l->path_len) : 1;
 
     w->task.base_len = w->task.base_links = 0;
+    w->task.names_known = false;
     w->base.fd = -1;
     if (fp_cache_find_base(cache, l->path, l->path_len, min_len, w->names_id, fp_now_ms(), &w->base))
         w->base.fd = fcntl(w->base.fd, F_DUPFD_CLOEXEC, 0);
     if (w->base.fd == -1)
         return;
     w->task.base_len = w->base.len;
+    w->task.names_known = w->base.asked_ms != 0;
     w->task.base_links = w->base.links;
     w->task.has_known = fp_cache_find_known(cache, l->path, l->path_len, !l->hint, &w->task.known);
 }
@@ -489,7 +491,7 @@ static fp_status submit_from_root(struct fp_walk *w)
 {
     fp_close_file(&w->base.fd, w->base.mount);
     w->task.base_len = w->task.base_links = 0;
-    w->task.has_known = false;
+    w->task.names_known = w->task.has_known = false;
     w->from_root = true;
     return submit(w);
 }
@@ -660,7 +662,7 @@ static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_re
 
     fp_coherence_validity(deps->coherence, result, a->n_steps, validity);
     fp_cache_insert(deps->cache, l->path, l->path_len, w->names_id, w->base.fd != -1 ? &w->base : NULL,
-                    began_ms, &meta, a);
+                    w->task.names_known ? w->base.asked_ms : began_ms, &meta, a);
 }
 
 /* Keeps it if it is valid still.  Watches that no entry took end here, before another walk relies on them. */

@@ -461,7 +461,8 @@ static fp_status begin(struct walk *w, int base)
     fp_node_identify(&w->dir);
     w->links = w->task->base_links;
     fp_resolver_at(w->r, w->dir.mount);
-    fp_resolver_sync_names(w->r, base, w->dir.mount);
+    if (!w->task->names_known)
+        fp_resolver_sync_names(w->r, base, w->dir.mount);
     return FP_OK;
 }
 

@@ -25,7 +25,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_MUST(t.base_len == 0 || fp_path_is_normal(t.lookup.path, t.base_len));
     fp_writer_init(&w, first, sizeof(first));
     FUZZ_MUST(fp_task_encode(&w, 1, &t) == FP_OK);
-    /* has_known may have been any number but 0. */
     FUZZ_MUST(w.len == FP_FRAME_HEADER + size);
     fp_reader_init(&r, first + FP_FRAME_HEADER, w.len - FP_FRAME_HEADER);
     FUZZ_MUST(decode(r, &t) == FP_OK);

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
+#include "common/server_clock.h"
 #include "common/walk_result.h"
 #include "cache_kit.h"
 #include "lease_kit.h"
@@ -176,6 +177,8 @@ static void allow_remote(size_t room)
     const struct fp_cache_content content = { FILE_MAX, REMOTE_MAX, room };
 
     fp_cache_set_content(cache, &content);
+    /* The server's clock goes as ours. */
+    fp_server_clock_learn(1, (int64_t)time(NULL) * 1000);
 }
 
 static uint32_t ttl_ms = TTL;

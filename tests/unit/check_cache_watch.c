@@ -143,6 +143,69 @@ START_TEST(access_files_that_differ_in_case)
 }
 END_TEST
 
+/* Walks to a path, partial as on a mount of another machine. */
+static void walked_remote(const char *path, const char *what)
+{
+    walk(path, what);
+    for (unsigned i = 1; i < answer.n_steps; i++)
+        validity[i].by_directory = validity[i].partial = true;
+    if (fp_step_is_dir(&answer.steps[answer.n_steps - 1]))
+        answer.fd = kit_file('p');
+    insert(path);
+}
+
+static uint64_t asked_ms(const char *path)
+{
+    struct fp_cache_base base;
+
+    ck_assert(fp_cache_find_base(cache, path, strlen(path), 1, 0, kit_now_ms, &base));
+    return base.asked_ms;
+}
+
+/* One look at the directory does for what lies in it, for half of its TTL, and until something happens there. */
+START_TEST(names_of_a_directory_are_asked_for_once)
+{
+    const uint64_t began = kit_now_ms;
+
+    walked_remote("/a", "dd");
+    ck_assert_uint_eq(asked_ms("/a/f"), began);
+    kit_now_ms += TTL / 2 - 1;
+    ck_assert_uint_eq(asked_ms("/a/f"), began);
+    kit_now_ms++;
+    ck_assert_uint_eq(asked_ms("/a/f"), 0);
+    walked_remote("/a", "dd");
+    ck_assert_uint_eq(asked_ms("/a/f"), kit_now_ms);
+    change("/a", "other", false);
+    ck_assert_uint_eq(asked_ms("/a/f"), 0);
+    walked_remote("/a", "dd");
+    ck_assert_uint_eq(asked_ms("/a/f"), kit_now_ms);
+    walked_remote("/a/u", "ddu"); /* a later look at the path itself than at its directory */
+    ck_assert_uint_eq(asked_ms("/a/u"), 0);
+}
+END_TEST
+
+/* Then what lies in the directory is due after it, and is not looked at first. */
+START_TEST(a_directory_is_due_before_its_files)
+{
+    struct fp_cache_refresh next;
+    unsigned looks = FP_CACHE_LOOKS;
+    char first[8] = "";
+
+    walked_remote("/a/u", "ddu");
+    walked_remote("/a/v", "ddu");
+    ck_assert(known("/a/u") && known("/a/v"));
+    kit_now_ms += TTL / 2 + TTL / 16;
+    ck_assert(fp_cache_take_refresh(cache, kit_now_ms, &looks, &next));
+    memcpy(first, next.path, next.len);
+    ck_assert_str_eq(first, "/a");
+    walked_remote("/a", "dd");
+    kit_now_ms += TTL / 8 + 2;
+    ck_assert(fp_cache_take_refresh(cache, kit_now_ms, &looks, &next));
+    ck_assert_uint_eq(next.len, 4);
+    ck_assert(asked_ms("/a/u") > 0 && asked_ms("/a/v") > 0);
+}
+END_TEST
+
 /* A later look at the directory finds another change time. [0] is of an access list alone, [1] of
  * names too, which are reported, [2] not reported, [3] by others. */
 START_TEST(a_directory_with_another_change_time)
@@ -745,6 +808,8 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, names_that_differ_in_case, 0, 3);
     tcase_add_loop_test(t, access_files_that_differ_in_case, 0, 2);
     tcase_add_loop_test(t, a_removed_file_that_is_open, 0, 4);
+    tcase_add_test(t, names_of_a_directory_are_asked_for_once);
+    tcase_add_test(t, a_directory_is_due_before_its_files);
     tcase_add_loop_test(t, a_directory_with_another_change_time, 0, 4);
     tcase_add_test(t, a_name_that_a_link_passes);
     tcase_add_test(t, what_a_link_leads_to);

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many operations a request costs at the file server, with a stock httpd and with Flashpache.
 
-  tests/vm/run python3 tests/vm/operations.py [KIND]...       nfs4, nfs3 and cifs by default
+  tests/vm/run python3 tests/vm/operations.py [--files N,...] [--rates N,...] [KIND]...      nfs4, nfs3 and cifs by default
 
 A line for each number of files in use and each rate: the operations during SECONDS of random requests, counted by
 the client. Every file has been asked for before. No delegations; settings are the defaults. In emulation the higher rate is
 not reached: the line says which one was.
 """
 
+import argparse
 import os
 import random
 import re
@@ -28,7 +29,7 @@ from httpd import Httpd  # noqa: E402
 from quick import Quick  # noqa: E402
 
 BUILD = Path(os.environ["FLASHPACHE_BUILD"])
-FILES, RATES = (1, 100, 10_000), (10, 1000)
+FILES, RATES = "1,100,10000", "1,10,1000"
 SECONDS = 10
 SIZE = 4096
 A_DIRECTORY = 100       # files in each
@@ -80,8 +81,8 @@ def url(number):
     return f"/d{number // A_DIRECTORY}/f{number}.html"
 
 
-def make(behind):
-    for number in range(max(FILES)):
+def make(behind, files):
+    for number in range(files):
         path = behind / url(number).lstrip("/")
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x" * SIZE)
@@ -97,15 +98,15 @@ def server(name, base, root):
     return Httpd(base, name, root, config=config, socket=daemon.socket, module=module).start(), daemon
 
 
-def measure(kind, name, files, base):
+def measure(kind, name, files, rates, base):
     operations = smb_operations if kind == "cifs" else nfs_operations
     with network_mounts.mounted(kind, base / "www", OPTIONS[kind]) as mount:
         mount.behind.chmod(0o755)
-        make(mount.behind)
+        make(mount.behind, files)
         httpd, daemon = server(name, base, mount.at)
         try:
             load = Load(httpd.port, files)
-            for rate in RATES:
+            for rate in rates:
                 before = operations(mount.at)
                 requests = load.run(rate)
                 made = operations(mount.at) - before
@@ -119,17 +120,26 @@ def measure(kind, name, files, base):
                 daemon.stop()
 
 
+def numbers(text):
+    return [int(number) for number in text.split(",")]
+
+
 def main():
     if not network_mounts.INSIDE:
         sys.exit(network_mounts.NEEDS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=numbers, default=FILES)
+    parser.add_argument("--rates", type=numbers, default=RATES)
+    parser.add_argument("kinds", nargs="*")
+    given = parser.parse_args()
     mount_namespace.enter()
     os.umask(0o022)
-    for kind in sys.argv[1:] or OPTIONS:
-        for files in FILES:
+    for kind in given.kinds or OPTIONS:
+        for files in given.files:
             for name in ("stock", "flashpache"):
                 with tempfile.TemporaryDirectory(prefix="operations-") as directory:
                     Path(directory).chmod(0o755)
-                    measure(kind, name, files, Path(directory))
+                    measure(kind, name, files, given.rates, Path(directory))
 
 
 main()
