@@ -223,6 +223,13 @@ static uint64_t half_ms(const struct fp_entry *e)
     return e->seen_ms + e->ttl_ms / 2;
 }
 
+/* When the entry is looked at again if it is in use. Where looks cost a server operations that is later, and only a use
+ * of the quarter before counts: else a path that is asked for now and then would cost more than without us. */
+static uint64_t due_ms(const struct fp_entry *e)
+{
+    return e->validity.by_directory ? e->seen_ms + e->ttl_ms / 4 * 3 : half_ms(e);
+}
+
 bool fp_entry_had_settled(const struct fp_entry *e, const struct fp_meta *m, uint64_t at_ms)
 {
     return fp_meta_had_settled(m, at_ms)
@@ -297,7 +304,7 @@ static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 /* True if the entry would expire before, or just when, the entries below it are looked at for use. */
 static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
 {
-    return e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
+    return !e->validity.by_directory && e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
 /* The entry, or a directory above it whose look does for all that lies in it, if that is about due as well. */
@@ -306,7 +313,7 @@ static struct fp_entry *first_due(struct fp_entry *e, uint64_t now_ms)
     struct fp_entry *first = e;
 
     for (struct fp_entry *p = e->parent; p != NULL && p->validity.by_directory; p = p->parent) {
-        if (p->generation != 0 && p->expires_ms > now_ms && half_ms(p) <= now_ms + p->ttl_ms / 8)
+        if (p->generation != 0 && p->expires_ms > now_ms && due_ms(p) <= now_ms + p->ttl_ms / 8)
             first = p;
     }
     return first;
@@ -321,6 +328,12 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
         if (d == NULL)
             return NULL;
         e = (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
+        if (now_ms < due_ms(e) && half_ms(e) <= now_ms) {
+            take_referenced(c, e);
+            e->used = false;
+            set_refresh(c, e, due_ms(e));
+            continue;
+        }
         set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
         if (e->generation != 0 && e->expires_ms > now_ms && !fp_entry_is_purged(c, e)
             && (is_used(c, e, now_ms) || is_needed(e, now_ms))) {
