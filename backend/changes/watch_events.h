@@ -10,7 +10,12 @@
 #include "common/walk_result.h"
 
 /* How much inotify watches: a directory with the objects of its names, its names alone, or a file. */
-enum fp_watch_what { FP_WATCH_FILE, FP_WATCH_DIRECTORY, FP_WATCH_NAMES };
+enum fp_watch_what {
+    FP_WATCH_FILE,
+    FP_WATCH_DIRECTORY,
+    FP_WATCH_WRITTEN, /* a directory, and writes to what lies in it */
+    FP_WATCH_NAMES    /* a directory's names alone */
+};
 
 /* Called for events. */
 struct fp_watch_ops {

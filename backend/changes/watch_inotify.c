@@ -58,6 +58,8 @@ static void make_key(struct fp_watch_key *key, int wd)
  */
 static const uint32_t masks[] = { [FP_WATCH_FILE] = IN_ATTRIB | IN_MODIFY | IN_CLOSE_WRITE | IN_MOVE_SELF,
                                   [FP_WATCH_DIRECTORY] = IN_ATTRIB | IN_MOVE_SELF | OF_NAMES,
+                                  [FP_WATCH_WRITTEN] =
+                                      IN_ATTRIB | IN_MOVE_SELF | OF_NAMES | IN_MODIFY | IN_CLOSE_WRITE,
                                   [FP_WATCH_NAMES] = OF_NAMES };
 
 fp_status fp_inotify_place(int inotify, int fd, enum fp_watch_what what, struct fp_watch_key *key)

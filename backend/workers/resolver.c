@@ -242,6 +242,12 @@ static enum fp_left_out left_out(const struct fp_resolver_settings *settings, co
     return fp_noise_view_find(settings->noise, &(struct fp_noise_object){ n->dev, n->ino, n->uid });
 }
 
+/* Linux's SMB client reports a file that is made, other than exclusively, only when it is written. */
+static bool tells_only_writes(const struct fp_mount_traits *traits)
+{
+    return traits->folds && !traits->local;
+}
+
 bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, struct fp_step_watch *step)
 {
     const struct fp_resolver_settings *settings = r->settings;
@@ -260,13 +266,14 @@ bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool director
     out = left_out(settings, n, by);
     step->left_out = step->left_out || out != FP_LEFT_OUT_NOT;
     n->quiet = out == FP_LEFT_OUT_ATTRIBUTES && directory;
-    if (out != FP_LEFT_OUT_NOT && !n->quiet)
+    if (out != FP_LEFT_OUT_NOT && (!n->quiet || tells_only_writes(&traits)))
         return false;
     began_us = fp_now_us();
     st = fp_watch_place(settings->watch, by, n->fd,
-                        !directory ? FP_WATCH_FILE
-                        : n->quiet ? FP_WATCH_NAMES
-                                   : FP_WATCH_DIRECTORY,
+                        !directory                   ? FP_WATCH_FILE
+                        : n->quiet                   ? FP_WATCH_NAMES
+                        : tells_only_writes(&traits) ? FP_WATCH_WRITTEN
+                                                     : FP_WATCH_DIRECTORY,
                         &n->watch);
     fp_call_note(FP_CALL_WATCH, began_us);
     if (st != FP_OK)

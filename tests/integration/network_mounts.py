@@ -140,3 +140,14 @@ def mounted(kind, at, options=""):
         if os.path.ismount(at):
             _run("umount", "-l", at)
         shutil.rmtree(behind, ignore_errors=True)
+
+
+@contextmanager
+def nfs_server_away():
+    """It answers no client in the block, and then starts anew."""
+    _serve("rpc.nfsd", 0)
+    try:
+        yield
+    finally:
+        _serve("rpc.nfsd", THREADS)
+        (NFSD / "v4_end_grace").write_text("Y\n")

@@ -34,6 +34,8 @@ BY_ITSELF = chosen(40, 10_000)         # of each kind
 ALONE, SHARED = 2, 2        # writers
 SHOWN = 20
 REMEMBERED = 0.5            # without a fault, nearly all are
+# No file is held open there, and its content is kept two seconds after it was first seen.
+REMEMBERED_ON_FUSE = 0.2
 # A change by another name of the file is reported to watches of the file. Watches of the requested name's directory
 # do not report it. FUSE may have a file for each name; and an unreadable file cannot be watched.
 OTHER_NAMES = {"written_by_its_other_name", "access_file_by_other_ways", "linked_in", "written_by_a_name_made_since"}
@@ -106,7 +108,8 @@ def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, cl
           clock.ahead(SETTLED_S)):
         result = linearizable(lab, root, f"{where}-{mpm}", mpm, tries, marked=marked,
                               kinds=kinds_but(OTHER_NAMES | UNREPORTED if where == "fuse" else ()))
-    check(f"{'stock' if SELFCHECK else 'Flashpache'}, {where}, {mpm}", result)
+    check(f"{'stock' if SELFCHECK else 'Flashpache'}, {where}, {mpm}", result,
+          REMEMBERED_ON_FUSE if where == "fuse" else REMEMBERED)
     assert where != "disk" or not result.missing, result.missing
 
 

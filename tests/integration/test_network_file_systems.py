@@ -25,6 +25,7 @@ import pytest
 
 import filesystems
 import network_mounts
+import procs
 import tree
 from forms import chosen
 from httpd import user_ids
@@ -356,3 +357,24 @@ def test_unmount(kind, base, lab, capsys):
             time.sleep(UNUSED_S)
             counts[name] = 0 if unmounted(site.mount) else 1
     row(capsys, kind, "umount", counts, 1)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("nfs")])
+def test_the_end_while_the_server_is_away(kind, base, lab):
+    """SIGTERM ends the daemon and all its processes, though workers wait for the server."""
+    below = base / f"{kind}-end"
+    below.mkdir()
+    with served(kind, below, lab) as site:
+        [server] = [one for one in site.servers if one.name == "flashpache"]
+        tries = site.tries(server, "end")
+        warm(tries)
+        daemon = server.httpd.daemon
+        with network_mounts.nfs_server_away():
+            asked = [subprocess.Popen(["curl", "-s", "-o", "/dev/null", "-m", "3", server.httpd.url(one.url + end)])
+                     for one in tries[:8] for end in ("", ".absent")]
+            for process in asked:
+                process.wait()
+            family = daemon.family()
+            daemon.process.terminate()
+            assert daemon.process.wait(LATEST_S) == 0
+            wait_for(lambda: not [pid for pid in family if procs.state(pid) not in ("", "Z", None)], "all its processes to end", LATEST_S)

@@ -104,6 +104,24 @@ START_TEST(names_alone)
 }
 END_TEST
 
+/* The names of a directory alone report no write; with writes it tells of the file by its name. */
+START_TEST(writes_to_what_lies_in_a_directory)
+{
+    struct fp_watch_key names;
+
+    if (!begin(0))
+        return;
+    unit_write_file(in_dir("out/file"), "content");
+    place_for(FP_WATCH_DIRECTORY, in_dir("out"), &names);
+    unit_write_file(in_dir("out/file"), "other");
+    drain();
+    ck_assert_uint_eq(told.n, 0);
+    place_for(FP_WATCH_WRITTEN, in_dir("out"), &names);
+    unit_write_file(in_dir("out/file"), "content");
+    assert_tells('c', &names, "file");
+}
+END_TEST
+
 static void write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -411,6 +429,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, place_where_nothing_tells);
     tcase_add_test(t, place_that_may_not_be_read);
     tcase_add_test(t, names_alone);
+    tcase_add_test(t, writes_to_what_lies_in_a_directory);
     tcase_add_test(t, no_more_watches);
     tcase_add_loop_test(t, workers_share_what_was_opened, 0, KINDS);
     t = unit_add_case(s, "queue", setup, teardown, 60);
