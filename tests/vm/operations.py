@@ -32,6 +32,7 @@ BUILD = Path(os.environ["FLASHPACHE_BUILD"])
 FILES, RATES = "1,100,10000", "1,10,1000"
 SECONDS = 10
 SIZE = 4096
+WARM_UP_S = (3, 1, 0)   # the files have just been made, and are kept by their content after two seconds
 A_DIRECTORY = 100       # files in each
 SHOWN = 4               # of the kinds of operation
 CONNECTIONS = 4
@@ -58,8 +59,10 @@ class Load:
     def __init__(self, port, files):
         self.connections = [Quick(port) for _ in range(CONNECTIONS)]
         self.files, self.random = files, random.Random(1)
-        for number in range(files):
-            assert self.connections[number % CONNECTIONS].ask(url(number)).status == 200
+        for pause_s in WARM_UP_S:
+            for number in range(files):
+                assert self.connections[number % CONNECTIONS].ask(url(number)).status == 200
+            time.sleep(pause_s)
         self.last = time.monotonic()
 
     def run(self, rate):
