@@ -17,7 +17,9 @@ import slowfs
 import tree
 import wire
 from conftest import built
+from content_kit import SETTLED_S
 from dead_mounts_kit import Breakable
+from fetch import Client
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
@@ -200,3 +202,20 @@ def test_a_file_system_that_is_unmounted_is_let_go(lab, base):
     finally:
         subprocess.run(["umount", "-l", point], check=True)
     wait_for(lambda: open_on(device, daemon) == 0, "the daemon to let go of the file system", timeout=20)
+
+
+@pytest.mark.parametrize("asked", ("absent", "file.txt"))
+def test_a_file_system_can_be_unmounted(lab, base, asked):
+    """Some seconds after the last request, by a plain umount: small files are kept by their content, and no directory is
+    open for ever."""
+    point = base / f"unmounted-{asked}"
+    point.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", point], check=True)
+    tree.put(point / "d/file.txt", "content\n")
+    time.sleep(SETTLED_S)       # then it is kept by its content
+    server = lab.under_test(f"unmounted-{asked}", point)
+    with Client(server.port) as client:
+        for _ in range(12):
+            client.get(f"/d/{asked}")
+        wait_for(lambda: subprocess.run(["umount", point], capture_output=True).returncode == 0, "the umount", 20)
+    lab.end()
