@@ -179,7 +179,7 @@ static unsigned sweep(void)
     fp_table_drop_if(leases, is_expired, UINT_MAX);
     fp_table_drop_if(chains, is_chain_expired, UINT_MAX);
     if (fp_table_count(leases) == 0)
-        return 0;
+        return UINT_MAX;
     return fp_file_descriptors() > 0 ? SWEEP_OPEN_MS : SWEEP_MS;
 }
 
@@ -502,7 +502,7 @@ struct fp_lease *fp_lease_create(apr_pool_t *pool, const void *owner, const char
     }
     if (kept) {
         fp_table_put(leases, &lease->item);
-        fp_sweeper_wake();
+        fp_sweeper_wake(lease->file != NULL && fp_file_descriptor(lease->file) != -1 ? SWEEP_OPEN_MS : SWEEP_MS);
     }
     return lease;
 }

@@ -3,12 +3,12 @@
 #include "sweeper.h"
 
 #include <pthread.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <time.h>
-
 
 #define STACK    ((size_t)64 * 1024) /* bytes; a thousand children may have one each */
 #define SLACK_NS 100000000ul         /* many children's threads may wake together */
@@ -18,7 +18,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the thre
 static pthread_cond_t changed;
 static unsigned (*look)(void);
 static bool begun, over;
-static atomic_bool awake; /* set under the mutex; read without it */
+static atomic_uint pause_ms; /* between two looks, UINT_MAX: for ever; set under the mutex, read without it */
 
 static struct timespec in_ms(clockid_t clock, unsigned ms)
 {
@@ -43,14 +43,15 @@ static void *run(void *unused)
     while (!over) {
         const unsigned ms = look();
 
-        if (ms > 0) {
+        /* Whatever came meanwhile counted on the shorter pause. */
+        if (ms > atomic_exchange(&pause_ms, ms))
+            continue;
+        if (ms == UINT_MAX) {
+            pthread_cond_wait(&changed, &mutex);
+        } else {
             const struct timespec until = in_ms(CLOCK_MONOTONIC, ms);
 
-            atomic_store(&awake, true);
             pthread_cond_timedwait(&changed, &mutex, &until);
-        } else if (!atomic_exchange(&awake, false)) {
-            /* It has looked since then: whatever came later wakes it. */
-            pthread_cond_wait(&changed, &mutex);
         }
     }
     pthread_mutex_unlock(&mutex);
@@ -73,17 +74,16 @@ static void begin(void)
     pthread_attr_destroy(&attr);
 }
 
-void fp_sweeper_wake(void)
+void fp_sweeper_wake(unsigned ms)
 {
-    if (look == NULL || atomic_load_explicit(&awake, memory_order_relaxed))
+    if (look == NULL || atomic_load_explicit(&pause_ms, memory_order_relaxed) <= ms)
         return;
     pthread_mutex_lock(&mutex);
-    if (!over && !atomic_load(&awake)) {
-        if (!begun)
-            begin();
-        atomic_store(&awake, begun);
-        pthread_cond_signal(&changed);
-    }
+    if (!begun && !over)
+        begin();
+    if (begun)
+        atomic_store(&pause_ms, ms);
+    pthread_cond_signal(&changed);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -110,6 +110,6 @@ void fp_sweeper_init(apr_pool_t *p, unsigned (*sweep)(void))
     pthread_condattr_destroy(&attr);
     look = sweep;
     begun = over = false;
-    atomic_store(&awake, false);
+    atomic_store(&pause_ms, UINT_MAX);
     apr_pool_cleanup_register(p, NULL, end, apr_pool_cleanup_null);
 }

@@ -9,14 +9,13 @@
 #include <apr_pools.h>
 
 /*
- * Call it once in a child, after what sweep() uses was made in the pool: the thread ends before that does. sweep()
- * runs without any lock of the caller's and returns after how many milliseconds it is to run again; 0: when
- * fp_sweeper_wake() was called.
+ * Call it once in a child, after what sweep() uses was made in the pool: no look begins after that pool's end. sweep()
+ * returns after how many milliseconds it is to run again; UINT_MAX: when fp_sweeper_wake() was called.
  */
 void fp_sweeper_init(apr_pool_t *p, unsigned (*sweep)(void));
 
-/* There is something to look at. Begins the thread if need be, which handles no signals; without one the child keeps
- * what it has until it is asked for. Costs next to nothing while the thread is awake. */
-void fp_sweeper_wake(void);
+/* There is something that is to be looked at every so many milliseconds. Begins the thread if need be, which handles
+ * no signals; without one the child keeps what it has. Costs next to nothing while the thread looks as often. */
+void fp_sweeper_wake(unsigned ms);
 
 #endif

@@ -284,7 +284,8 @@ uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, 
 
 /*
  * The moment from which on the names in the directory are known well enough for a walk to that path, or 0. On NFS a
- * walk asks for the times of the directory where it begins: one look at that does for all that lies in it. What they find counts from that moment on, so that all changes show in time.
+ * walk asks for the times of the directory where it begins: one look at that does for all that lies in it. What a
+ * walk finds counts from that moment on, so that all changes show in time.
  */
 static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, const char *path, size_t len,
                          uint64_t now_ms)
@@ -292,8 +293,9 @@ static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, c
     const struct fp_entry *e = fp_entry_find(c, path, len);
     const struct fp_watch_key *own = fp_entry_own_key(dir);
 
-    if (!dir->validity.by_directory || now_ms >= dir->seen_ms + dir->ttl_ms / 2 || (e != NULL && e->seen_ms >= dir->seen_ms)
-        || own == NULL || fp_dependencies_any_happened(c->dependencies, own, dir->seen_ms)
+    if (!dir->validity.by_directory || now_ms >= dir->seen_ms + dir->ttl_ms / 2
+        || (e != NULL && e->seen_ms >= dir->seen_ms) || own == NULL
+        || fp_dependencies_any_happened(c->dependencies, own, dir->seen_ms)
         || fp_dependencies_happened(c->dependencies, own, "", 0, dir->seen_ms))
         return 0;
     return dir->seen_ms;
@@ -337,7 +339,8 @@ bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len,
     const struct fp_entry *e = fp_entry_find(c, path, len);
 
     if (e == NULL || !fp_entry_is_file(e)
-        || (e->opened != FP_OPENED_KEPT && (to_send || e->opened != FP_OPENED_LENT)) || e->target != NULL || e->reopen || fp_entry_is_purged(c, e))
+        || (e->opened != FP_OPENED_KEPT && (to_send || e->opened != FP_OPENED_LENT))
+        || e->target != NULL || e->reopen || fp_entry_is_purged(c, e))
         return false;
     /* A reported change need not change the metadata.  The end of a mapping does not.  Before Linux 6.13
      * neither does a second change within a tick of the

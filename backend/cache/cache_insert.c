@@ -139,12 +139,11 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct
 static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
                            const struct seen *seen, const struct likeness *is)
 {
-    if (s == seen->last && seen->opened && !seen->answer->unchanged) {
+    if (s == seen->last && seen->opened && !seen->answer->unchanged)
         take_descriptor(c, e, seen);
-    } else if (fp_entry_is_dir(e) ? !is->same_thing || (is->was_invalid && e->linked)
-                                  : !is->unchanged || is->was_invalid) {
+    else if (fp_entry_is_dir(e) ? !is->same_thing || (is->was_invalid && e->linked)
+                                  : !is->unchanged || is->was_invalid)
         fp_entry_drop_fd(c, e);
-    }
 }
 
 /* ---- is it watched? ---- */
@@ -244,9 +243,8 @@ static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, co
     const struct fp_validity now = own->mount == 0 && above != NULL ? *above : *own;
 
     /* A directory that is mounted over itself is the same one, but its descriptor leads beneath the mount. */
-    if (now.mount != e->validity.mount && e->is_open_dir) {
+    if (now.mount != e->validity.mount && e->is_open_dir)
         fp_entry_drop_fd(c, e);
-    }
     e->validity = now;
     e->validity.left_out = own->left_out;
     e->validity.refused = own->refused;

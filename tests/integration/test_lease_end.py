@@ -82,11 +82,13 @@ def test_a_removed_file_is_closed(lab, base, mpm):
     """A lease that has ended does not keep the file's space in use, in no child, though no request comes any more."""
     root = new_root(base, f"removed-{mpm}")
     tree.put(root / "large.bin", tree.content("large", 3_000_000))
+    tree.put(root / "small.txt", "small\n")
     server = lab.under_test(root.name, root, mpm=mpm, daemon_settings=settings(True))
     with contextlib.ExitStack() as stack:
         for connection in [stack.enter_context(Client(server.port)) for _ in range(4)]:
-            for _ in range(4):
-                assert connection.get("/large.bin")[0] == 200
+            # The first answers hold nothing open.
+            for url in ("/small.txt", "/large.bin") * 4:
+                assert connection.get(url)[0] == 200
 
         def holders():
             pids = [server.daemon.pid, *server.pids()]
