@@ -78,6 +78,10 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     sync = fp_resolver_sync(w->r, node->mount);
     again = sync != AT_STATX_SYNC_AS_STAT;
     directory = S_ISDIR(m->mode);
+    if (fp_resolver_asks_first(w->r, node->mount)) {
+        st = fp_look_synced(node->fd, sync, m, NULL);
+        sync = AT_STATX_SYNC_AS_STAT;
+    }
     if (S_ISLNK(m->mode) && !fp_walk_result_has_room(w->result, 0))
         watch->unreported = watch->unseen = true;
     else if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
@@ -86,7 +90,7 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     /* The step's end has a watch of its own: the link's is one more thing that the step depends on. */
     if (S_ISLNK(m->mode) && node->watch.len > 0)
         fp_walk_result_add(w->result, w->a->n_steps, &node->watch, "", 0);
-    if (again && !node->look_is_due)
+    if (st == FP_OK && again && !node->look_is_due)
         st = fp_look_synced(node->fd, sync, m, &node->mount);
     if (st == FP_OK)
         note_names(watch, node, m);

@@ -139,6 +139,11 @@ int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
     return fp_resolver_is_local(r, mount) ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
 }
 
+bool fp_resolver_asks_first(const struct fp_resolver *r, uint32_t mount)
+{
+    return traits_of(r, mount).by_directory;
+}
+
 /* As traits_of(), of links and processes alone, also where the kernel has to be asked. */
 static struct fp_mount_traits traits_at(const struct fp_resolver *r, const struct fp_node *dir)
 {

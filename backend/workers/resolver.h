@@ -77,6 +77,11 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
  */
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
 /*
+ * True where a look with that sync belongs in front of the watch, and one without behind it. NFS's client checks by the
+ * server's word whether a file may be watched, unless it has just been told; then it knows this machine's changes, too.
+ */
+bool fp_resolver_asks_first(const struct fp_resolver *r, uint32_t mount);
+/*
  * FP_OK where links in this directory may be followed.  FP_LOOP on a mount whose links nobody follows.
  * FP_REFUSED in /proc: a link there (self) may lead each process to its own files, so httpd looks itself.
  */
