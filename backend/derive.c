@@ -16,7 +16,7 @@
 #define LEAST_FILES 16 /* even if too few are left for them */
 
 /* With fewer, and one for each worker, hardly a connection could be accepted: 23 are open at the start, more
- * with fanotify, a fleet and a log's file, and each connection and each answer needs one. */
+ * with the queue of mounts, a fleet and a log's file, and each connection and each answer needs one. */
 #define LEAST_DESCRIPTORS 40
 
 /* Sites have more files than this.  With descriptors for so few, most files that are too large to be kept by

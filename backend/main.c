@@ -191,7 +191,7 @@ static void *take_for_loop(void *p, long size)
     return NULL;
 }
 
-/* The marks need a capability that the process is about to drop. */
+/* The queue of mounts needs a capability that the process is about to drop. */
 static bool prepare_watching(struct flashpached *d)
 {
     const struct fp_mounts_settings settings = fp_derive_mounts(d->conf);
@@ -218,7 +218,6 @@ static bool prepare_watching(struct flashpached *d)
     }
     fp_sight_take(&d->sees);
     fp_mounts_follow(d->mounts, &d->sees.mounts);
-    fp_watch_mark(&d->watch, d->mounts, d->conf->roots);
     return true;
 }
 

@@ -467,7 +467,7 @@ size_t fp_cache_shed(struct fp_cache *c, size_t n)
 
 void fp_cache_shed_watches(struct fp_cache *c, size_t n)
 {
-    const size_t watches = fp_dependencies_watches(c->dependencies);
+    const size_t watches = fp_dependencies_count(c->dependencies);
     const size_t enough = watches > n ? watches - n : 0;
     size_t tries = FP_WATCH_TRIES * n, reclaimed;
 
@@ -475,7 +475,7 @@ void fp_cache_shed_watches(struct fp_cache *c, size_t n)
         return;
     /* Purged entries are of no use to anybody. */
     fp_entry_reclaim(c, n, &reclaimed);
-    while (tries-- > 0 && fp_dependencies_watches(c->dependencies) > enough && fp_entry_look_for_watch(c))
+    while (tries-- > 0 && fp_dependencies_count(c->dependencies) > enough && fp_entry_look_for_watch(c))
         ;
     fp_cache_verify(c);
 }

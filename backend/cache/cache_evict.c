@@ -108,7 +108,7 @@ static bool look_for_watch(struct fp_cache *c, enum fp_kind kind)
     struct fp_entry *e = move_hand(c, kind);
     const struct fp_watch_key *own = e != NULL ? fp_entry_own_key(e) : NULL;
 
-    if (own != NULL && fp_watch_key_is_inotify(own))
+    if (own != NULL)
         evict_at_hand(c, kind, e);
     else if (e != NULL)
         c->sieves[kind].hand = TAILQ_PREV(e, fp_entry_queue, link);

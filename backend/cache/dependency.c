@@ -49,7 +49,6 @@ struct fp_dependency {
 
 struct fp_dependencies {
     struct fp_index objects, names;
-    size_t watches; /* objects that inotify watches */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
     uint64_t (*now_ms)(void);
@@ -103,7 +102,6 @@ static struct watch_object *find_object(const struct fp_dependencies *w, const s
 static void remove_object(struct fp_dependencies *w, struct watch_object *object)
 {
     fp_index_remove(&w->objects, &object->indexed);
-    w->watches -= fp_watch_key_is_inotify(&object->key);
 }
 
 static struct name *find_name(const struct fp_dependencies *w, const struct watch_object *object,
@@ -143,11 +141,6 @@ const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
 bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     return find_object(w, key) != NULL;
-}
-
-size_t fp_dependencies_watches(const struct fp_dependencies *w)
-{
-    return w->watches;
 }
 
 size_t fp_dependencies_count(const struct fp_dependencies *w)
@@ -243,16 +236,13 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
         free(object);
         return NULL;
     }
-    w->watches += fp_watch_key_is_inotify(&object->key);
     return object;
 }
 
-/* Nobody needs that watch.  A walk may be under way that relies on it: the note of its end stays.  A mark of
- * fanotify goes on. */
+/* Nobody needs that watch.  A walk may be under way that relies on it: the note of its end stays. */
 static void give_up(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
-    if (fp_watch_key_is_inotify(key))
-        note(w, key, GONE, sizeof(GONE) - 1);
+    note(w, key, GONE, sizeof(GONE) - 1);
     if (w->forget != NULL)
         w->forget(w->ctx, key);
 }
@@ -271,7 +261,7 @@ static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object
 
 void fp_dependencies_release(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
-    if (fp_watch_key_is_inotify(key) && find_object(w, key) == NULL)
+    if (key->len > 0 && find_object(w, key) == NULL)
         give_up(w, key);
 }
 
@@ -379,8 +369,7 @@ size_t fp_dependency_list_bytes(const struct fp_dependency *dependencies)
         if (dependencies->name != NULL)
             n += sizeof(struct name);
         else
-            n += sizeof(struct watch_object)
-                 + (fp_watch_key_is_inotify(&dependencies->object->key) ? INOTIFY_BYTES : 0);
+            n += sizeof(struct watch_object) + INOTIFY_BYTES;
     }
     return n;
 }

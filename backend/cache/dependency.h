@@ -110,9 +110,7 @@ const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
                                                 bool *itself_r);
 /* True if there is a dependency on the key. */
 bool fp_dependencies_has(const struct fp_dependencies *w, const struct fp_watch_key *key);
-/* The number of inotify's watches among the keys. */
-size_t fp_dependencies_watches(const struct fp_dependencies *w);
-/* The number of keys. */
+/* The number of keys, which is that of watches. */
 size_t fp_dependencies_count(const struct fp_dependencies *w);
 
 #endif

@@ -19,7 +19,6 @@
 
 #define BEAT_SECONDS 0.015 /* a third of FP_HEARTBEAT_MS */
 #define IDLE_MS      2000u /* without any use of a lease; then the beat stops */
-#define MAX_MARKED   64
 #define MOST_MOUNTS  64 /* changes with which one look at all entries compares each */
 #define MAX_VISITED  100000u /* entries that the events of one turn may concern: some 40 ms */
 
@@ -28,7 +27,7 @@ struct fp_coherence {
     struct fp_coherence_deps deps;
     uint32_t ttl_ms, stale_ms;
     uint64_t caught_up_ms, used_ms;
-    ev_io inotify, fanotify, remounts, mounts, spoilt;
+    ev_io inotify, remounts, mounts, spoilt;
     ev_timer beat;
     struct fp_coherence_counts counts;
     size_t visited;                            /* entries that the events of this turn concerned */
@@ -93,7 +92,7 @@ static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, 
     enum fp_left_out what;
     int wd;
 
-    if (f->noise == NULL || !fp_watch_key_is_inotify(key))
+    if (f->noise == NULL || key->len == 0)
         return;
     memcpy(&wd, key->bytes + 1, sizeof(wd));
     what = fp_noise_count(f->noise, wd, replaced, entries, fp_now_ms());
@@ -110,10 +109,7 @@ static void on_changed(void *ctx, const struct fp_watch_key *key, const char *na
     f->counts.events++;
     if (f->visited <= MAX_VISITED)
         n = f->deps.ops->changed(f->deps.ctx, key, name, len, replaced, &f->visited);
-    if (key->bytes[0] == FP_BY_FANOTIFY)
-        f->counts.by_fanotify += n;
-    else
-        f->counts.by_inotify += n;
+    f->counts.by_inotify += n;
     count_noise(f, key, replaced, f->visited - before);
 }
 
@@ -135,8 +131,8 @@ static void on_lost(void *ctx)
     look_at_all(ctx);
     fp_log(FP_LOG_WARNING, 41,
            "events were lost, more than the queue holds: all that is watched "
-           "is looked at again; if this comes often raise fs.inotify.max_queued_events (or "
-           "fs.fanotify.max_queued_events), or set watch = \"ttl\" for busy mounts");
+           "is looked at again; if this comes often raise fs.inotify.max_queued_events, "
+           "or set watch = \"ttl\" for busy mounts");
 }
 
 static bool is_needed(void *ctx, const struct fp_watch_key *key)
@@ -163,14 +159,6 @@ static void drain(struct fp_coherence *f)
            MAX_VISITED);
 }
 
-static void report_marks(struct fp_coherence *f)
-{
-    dev_t devs[MAX_MARKED];
-    size_t n = fp_watch_marked(f->deps.watch, devs, MAX_MARKED);
-
-    fp_mounts_set_marked(f->deps.mounts, devs, n);
-}
-
 /* The first of the mounts that came or went. */
 struct remounts {
     struct fp_remount list[MOST_MOUNTS];
@@ -191,7 +179,6 @@ static void on_mounts_changed(struct fp_coherence *f)
     size_t n;
 
     f->counts.losses++;
-    report_marks(f);
     if (fp_mounts_changes(f->deps.mounts, take_mount, &r) > MOST_MOUNTS)
         r = (struct remounts){ { { "/", 0 } }, 1 };
     n = f->deps.ops->remounted(f->deps.ctx, r.list, r.n);
@@ -303,7 +290,7 @@ static struct fp_validity validity_on(const struct fp_coherence *f, const struct
         .by_directory = m->by_directory,
         .folds = m->folds,
         /* A worker may have seen the table before its last change. */
-        .watchable = m->by != FP_BY_TTL && (o->watch.len == 0 || o->watch.bytes[0] == (uint8_t)m->by)
+        .watchable = m->by != FP_BY_TTL
     };
 }
 
@@ -402,14 +389,12 @@ struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_c
     }
     fp_coherence_set(f, ttl_ms, stale_ms);
     watch_fd(f, &f->inotify, deps->watch->inotify, on_event, EV_MAXPRI);
-    watch_fd(f, &f->fanotify, deps->watch->fanotify, on_event, EV_MAXPRI);
     watch_fd(f, &f->remounts, deps->watch->remounts, on_event, EV_MAXPRI);
     watch_fd(f, &f->mounts, fp_mounts_fd(deps->mounts), on_event, EV_MAXPRI);
     watch_fd(f, &f->spoilt, deps->watch->spoilt, on_spoilt, 0);
     ev_init(&f->beat, on_beat);
     f->beat.data = f;
     f->beat.repeat = BEAT_SECONDS;
-    report_marks(f);
     catch_up(f);
     return f;
 }
@@ -422,7 +407,6 @@ void fp_coherence_destroy(struct fp_coherence **fp)
     if (f == NULL)
         return;
     ev_io_stop(f->loop, &f->inotify);
-    ev_io_stop(f->loop, &f->fanotify);
     ev_io_stop(f->loop, &f->remounts);
     ev_io_stop(f->loop, &f->mounts);
     ev_io_stop(f->loop, &f->spoilt);

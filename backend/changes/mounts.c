@@ -61,20 +61,11 @@ static bool is_partial(const struct fp_mount *mount, int wanted)
     return mount->by != FP_BY_TTL && !mount->local && wanted == FP_BY_AUTO;
 }
 
-static enum fp_watch_by choose(const struct fp_mount_row *row, int wanted, int general)
+static enum fp_watch_by choose(const char *type, int wanted, int general)
 {
-    if (wanted == FP_BY_AUTO) {
-        if (is_kernel_type(row->mount.type))
-            return FP_BY_TTL;
-        wanted = general;
-        if (!row->mount.local && wanted != FP_BY_TTL)
-            return FP_BY_INOTIFY;
-    }
-    if (wanted == FP_BY_TTL || wanted == FP_BY_INOTIFY)
-        return (enum fp_watch_by)wanted;
-    /* The subvolumes of btrfs have device numbers that are not in mountinfo, so
-     * events under a mark and those under none look the same. */
-    return row->marked && strcmp(row->mount.type, "btrfs") != 0 ? FP_BY_FANOTIFY : FP_BY_INOTIFY;
+    if (wanted == FP_BY_AUTO)
+        wanted = is_kernel_type(type) ? FP_BY_TTL : general;
+    return wanted == FP_BY_TTL ? FP_BY_TTL : FP_BY_INOTIFY;
 }
 
 static const struct fp_mount_rule *find_rule(const struct fp_mounts_settings *s, const char *point)
@@ -96,7 +87,7 @@ static uint32_t choose_ms(long ms, uint32_t general)
     return (unsigned long)ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-/* To be called after any change of the table, the settings or the marks. */
+/* To be called after any change of the table or the settings. */
 static void apply(struct fp_mounts *m)
 {
     const struct fp_mounts_settings *s = &m->settings;
@@ -108,7 +99,7 @@ static void apply(struct fp_mounts *m)
         row->mount.local = fp_type_reports_all(row->mount.type);
         row->mount.remote = fp_type_is_remote(row->mount.type);
         row->mount.by_directory = strncmp(row->mount.type, "nfs", 3) == 0;
-        row->mount.by = choose(row, rule->by, s->by);
+        row->mount.by = choose(row->mount.type, rule->by, s->by);
         row->mount.partial = is_partial(&row->mount, rule->by);
         row->mount.unreported = is_kernel_type(row->mount.type) && strcmp(row->mount.type, "autofs") != 0
                                 && rule->by == FP_BY_AUTO;
@@ -236,15 +227,13 @@ static bool was_notified(struct fp_mounts *m)
     return poll(&p, 1, 0) != 0;
 }
 
-/* The same id and device may be another file system by now: the caller reports which marks are there. */
+/* The same id and device may be another file system by now. */
 static void carry(struct fp_mount_table *t, const struct fp_mount_table *before, uint64_t now_ms)
 {
     for (size_t i = 0; i < t->n; i++) {
         struct fp_mount_row *now = &t->by_id[i];
         const struct fp_mount_row *row = fp_mount_table_find(before, now->mount.id);
 
-        if (row != NULL && row->mount.dev == now->mount.dev)
-            now->marked = row->marked;
         now->came_ms = row != NULL && fp_mount_row_is_same(row, now) ? row->came_ms : now_ms;
     }
 }
@@ -281,37 +270,6 @@ size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, cons
         return SIZE_MAX;
     return fp_mount_table_missing(&m->table, &m->before, each, ctx)
            + fp_mount_table_missing(&m->before, &m->table, each, ctx);
-}
-
-static bool is_among(dev_t dev, const dev_t *devs, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (devs[i] == dev)
-            return true;
-    }
-    return false;
-}
-
-void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n)
-{
-    for (size_t i = 0; i < m->table.n; i++) {
-        struct fp_mount_row *row = &m->table.by_id[i];
-
-        row->marked = is_among(row->mount.dev, devs, n);
-    }
-    apply(m);
-}
-
-bool fp_mounts_may_mark(const struct fp_mounts *m, size_t i, bool *asked_r)
-{
-    const struct fp_mount_row *row = &m->table.by_id[i];
-    int wanted = find_rule(&m->settings, row->mount.point)->by;
-
-    *asked_r = wanted == FP_BY_FANOTIFY;
-    if (wanted == FP_BY_AUTO && row->mount.local)
-        wanted = m->settings.by;
-    return strcmp(row->mount.type, "btrfs") != 0
-           && (wanted == FP_BY_FANOTIFY || (wanted == FP_BY_AUTO && row->mount.local));
 }
 
 /* ---- asking ---- */

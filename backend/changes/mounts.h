@@ -28,9 +28,8 @@ struct fp_mounts_settings {
     const struct fp_mount_rule *rules; /* at most one for a mount point */
     size_t n_rules;
     /*
-     * How changes are noticed where no rule says more.  FP_BY_AUTO: by inotify, but for local types by
-     * fanotify where the device is marked.  FP_BY_INOTIFY: by inotify.  FP_BY_TTL: nothing is
-     * watched.  The kernel's own file systems never are.
+     * How changes are noticed where no rule says more.  FP_BY_AUTO and FP_BY_INOTIFY: by inotify.  FP_BY_TTL:
+     * nothing is watched.  The kernel's own file systems never are.
      */
     int by;
     uint32_t ttl_ms, stale_if_error_ms, negative_ttl_ms;
@@ -61,9 +60,8 @@ int fp_mounts_fd(const struct fp_mounts *m);
  * table is empty; every call tries again, and returns true once more when that
  * succeeds.  One system call where nothing changed.
  *
- * After true the caller first gives the marks that are left, with
- * fp_mounts_set_marked().  Then it invalidates all that was seen before on the
- * mount points that fp_mounts_changes() names.
+ * After true the caller invalidates all that was seen before on the mount points that
+ * fp_mounts_changes() names.
  */
 bool fp_mounts_changed(struct fp_mounts *m);
 
@@ -79,17 +77,6 @@ void fp_mounts_follow(struct fp_mounts *m, uint64_t *number);
 
 /* Sets other settings, which hold at once.  0, or -1 with errno: the old ones stay. */
 int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
-
-/*
- * Sets the complete list of the devices whose file systems fanotify has a mark on
- * now.  Their mounts are watched by fanotify where settings allow it, all
- * others by inotify.  A walk that was under way while a mark was lost may have
- * used it: no such walk's result is valid, as after each change of the table.
- */
-void fp_mounts_set_marked(struct fp_mounts *m, const dev_t *devs, size_t n);
-
-/* True if fanotify may have a mark there.  asked_r: its rule says so. */
-bool fp_mounts_may_mark(const struct fp_mounts *m, size_t i, bool *asked_r);
 
 /* Returns NULL if the mount is unknown. */
 const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sources of change events.  inotify has one watch for each directory and each open
- * file, fanotify one mark for a whole file system.  Where the kernel has it (Linux 6.15) a queue
- * reports mounts and unmounts, so that clients see that at once as well.
+ * The sources of change events.  inotify has one watch for each directory and each open file.  Where the
+ * kernel has it (Linux 6.15) a queue reports mounts and unmounts, so that clients see that at once as well.
  *
  * The sources are made before workers are forked, which share them.  A worker asks for a directory's
  * key (and so has it watched) before it looks inside; the daemon reads the
@@ -13,27 +12,23 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <sys/types.h>
 
-#include "changes/mounts.h"
 #include "changes/watch_events.h"
 
 struct fp_watch {
-    int inotify, fanotify; /* -1: not at all */
-    int remounts;          /* something was mounted or unmounted; -1: the table of mounts alone shows that */
-    int alive[2];          /* a pipe; clients get its reading end */
-    int spoilt;            /* its reading end once more, non-blocking; -1: there is no /proc */
-    FILE *marks;           /* the kernel's list of fanotify's, kept open; NULL at first */
+    int inotify;  /* -1: not at all */
+    int remounts; /* something was mounted or unmounted; -1: the table of mounts alone shows that */
+    int alive[2]; /* a pipe; clients get its reading end */
+    int spoilt;   /* its reading end once more, non-blocking; -1: there is no /proc */
 };
 
 #define FP_WATCH_NONE \
     { \
-        -1, -1, -1, { -1, -1 }, -1, NULL \
+        -1, -1, { -1, -1 }, -1 \
     } /* the state before fp_watch_begin() */
 
 /* To be called before all else here.  A process that ends closes its descriptors in the order of their
- * numbers, and clients must see the end of the pipe first.  -1 with errno. */
+ * numbers, and clients must see the end of the pipe first.  Opens the queue of mounts as well, as only root can.  -1 with errno. */
 int fp_watch_begin(struct fp_watch *w);
 
 /* Opens inotify.  False, with errno: it watches nothing. */
@@ -41,24 +36,12 @@ bool fp_watch_open(struct fp_watch *w);
 void fp_watch_close(struct fp_watch *w);
 
 /*
- * Opens fanotify and marks the file systems that hold the roots (NULL-terminated;
- * none: none), where their mounts allow it.  It also marks those for which a rule asks.  A
- * mark reports every change on the whole file system, so there is none where
- * no root is configured.  Marks the mount namespace, too.  Needs CAP_SYS_ADMIN, here and never
- * later; where the kernel or our rights do not do, nothing is marked.
- */
-void fp_watch_mark(struct fp_watch *w, const struct fp_mounts *m, const char *const *roots);
-/* The devices that are marked now: an unmounted file system takes its mark along. */
-size_t fp_watch_marked(const struct fp_watch *w, dev_t *devs, size_t max);
-
-/*
  * In a worker: has the directory or file that fd (O_PATH will do) stands for watched, and
  * returns the key of its events.  FP_OK, FP_DENIED (may not be read, so not be
  * watched), FP_BUSY (the system's limit on watches) or FP_IOERROR.  An existing watch
  * never shrinks.
  */
-fp_status fp_watch_place(const struct fp_watch *w, enum fp_watch_by by, int fd, enum fp_watch_what what,
-                         struct fp_watch_key *key);
+fp_status fp_watch_place(const struct fp_watch *w, int fd, enum fp_watch_what what, struct fp_watch_key *key);
 
 /* Notes that the cache does not depend on that key any more.  Each end of a watch is an event itself.  So
  * very many watches do not end all at once, but some only behind the next calls of fp_watch_drain(). */

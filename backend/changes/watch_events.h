@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of watches, of both sources (watch.h). */
+/* The events of watches (watch.h). */
 #ifndef FP_WATCH_EVENTS_H
 #define FP_WATCH_EVENTS_H
 
@@ -33,8 +33,7 @@ struct fp_watch_ops {
     bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
 };
 
-/* The answer of ioctl(FIONREAD): for inotify's queue its bytes, for fanotify's less than its bytes; 0: it is
- * empty. */
+/* The answer of ioctl(FIONREAD): for inotify's queue its bytes; 0: it is empty. */
 static inline int fp_watch_queued(int fd)
 {
     int n = 0;

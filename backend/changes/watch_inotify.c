@@ -46,9 +46,8 @@ int fp_inotify_open(void)
 
 static void make_key(struct fp_watch_key *key, int wd)
 {
-    key->bytes[0] = FP_BY_INOTIFY;
-    memcpy(key->bytes + 1, &wd, sizeof(wd));
-    key->len = 1 + sizeof(wd);
+    memcpy(key->bytes, &wd, sizeof(wd));
+    key->len = sizeof(wd);
 }
 
 /*
@@ -101,7 +100,7 @@ void fp_inotify_forget(int inotify, const struct fp_watch_key *key)
 {
     int wd;
 
-    memcpy(&wd, key->bytes + 1, sizeof(wd));
+    memcpy(&wd, key->bytes, sizeof(wd));
     if (waiting.ended < ENDS_AT_ONCE || !wait_for_end(wd))
         end_watch(inotify, wd);
 }

@@ -38,7 +38,6 @@ struct fp_mount_row {
     uint64_t parent; /* id of the mount that it is mounted on, or above all ids */
     size_t line;     /* in the file: later ones were mounted later */
     uint64_t came_ms; /* at which reading it first was there; 0: at the first one */
-    bool marked;     /* fanotify has a mark on the file system */
 };
 
 struct fp_mount_table {

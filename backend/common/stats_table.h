@@ -70,7 +70,6 @@
     ROW(negative_hits, dispatch.negative_hits, counter, \
         "Hits that said that there is nothing, or nothing to be reached") \
     ROW(invalidated_inotify, coherence.by_inotify, counter, "Entries invalidated by inotify") \
-    ROW(invalidated_fanotify, coherence.by_fanotify, counter, "Entries invalidated by fanotify") \
     ROW(invalidated_unwatched, coherence.by_end, counter, "Entries invalidated by the end of a watch") \
     ROW(invalidated_lost, coherence.by_loss, counter, "Entries invalidated by the loss of events") \
     ROW(invalidated_mounts, coherence.by_mounts, counter, \

@@ -80,11 +80,6 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
     return true;
 }
 
-bool fp_watch_key_is_inotify(const struct fp_watch_key *key)
-{
-    return key->len > 0 && key->bytes[0] == FP_BY_INOTIFY;
-}
-
 static uint8_t flags_of(const struct fp_step_watch *o)
 {
     return (uint8_t)((o->unreported ? UNREPORTED : 0) | (o->refused ? REFUSED : 0)
@@ -96,7 +91,7 @@ static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
 {
     fp_put_u8(w, k->len);
     fp_put_bytes(w, k->bytes, k->len);
-    if (!fp_watch_key_is_inotify(k))
+    if (k->len == 0)
         return;
     fp_put_u64(w, k->dev);
     fp_put_u64(w, k->ino);
@@ -139,7 +134,7 @@ static void get_key(struct fp_reader *r, struct fp_watch_key *k)
     if (p != NULL)
         memcpy(k->bytes, p, k->len);
     k->dev = k->ino = k->uid = 0;
-    if (p == NULL || !fp_watch_key_is_inotify(k))
+    if (p == NULL || k->len == 0)
         return;
     k->dev = fp_get_u64(r);
     k->ino = fp_get_u64(r);

@@ -15,15 +15,14 @@
 #include "common/answer.h"
 #include "common/wire.h"
 
-#define FP_MAX_WATCH_KEY       40   /* bytes */
+#define FP_MAX_WATCH_KEY       4    /* bytes */
 #define FP_MAX_TRAVERSED       32   /* names of a walk */
 #define FP_MAX_TRAVERSED_BYTES 2048 /* of all those names together */
 #define FP_MAX_LINKS           40   /* followed on a whole path: the kernel follows no more */
 
 /*
  * A directory or file of which changes are reported, by the name that the events
- * give it.  The first byte is an enum fp_watch_by (watch_by.h); then come inotify's
- * watch descriptor or fanotify's file system id and file handle.
+ * give it: inotify's watch descriptor.
  */
 struct fp_watch_key {
     uint8_t len; /* 0: no event reports changes */
@@ -32,9 +31,6 @@ struct fp_watch_key {
     uint64_t dev, ino;
     uint32_t uid;
 };
-
-/* True for a key of inotify, which does not name the object itself, as one of fanotify does. */
-bool fp_watch_key_is_inotify(const struct fp_watch_key *key);
 
 /* The watch and the mount at the end of a step. */
 struct fp_step_watch {

@@ -3,6 +3,6 @@
 #define FP_WATCH_BY_H
 
 /* How the daemon detects a change on a file system. */
-enum fp_watch_by { FP_BY_TTL, FP_BY_INOTIFY, FP_BY_FANOTIFY };
+enum fp_watch_by { FP_BY_TTL, FP_BY_INOTIFY };
 
 #endif

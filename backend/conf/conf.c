@@ -84,12 +84,6 @@ static bool parse_log_level(const char *word, int *value_r)
     return *value_r != -1;
 }
 
-/* fanotify is not for the general setting but for single file systems: mount sections. */
-static bool parse_watch(const char *word, int *value_r)
-{
-    return fp_watch_by_parse(word, value_r) && *value_r != FP_BY_FANOTIFY;
-}
-
 /* clang-format off */
 #define FIELD(type, name) offsetof(struct type, name), sizeof(((struct type *)NULL)->name)
 #define NUMBER_OF(type, name, effect, def, min, max) \
@@ -106,8 +100,7 @@ static const struct setting settings[] = {
     TEXT_OF(group, RESTART, "", NULL),
     TEXT_OF(log, RELOAD, "stderr", check_log),
     WORD_OF(fp_conf, "log_level", log_level, "info", parse_log_level, "error, warning, info or debug"),
-    WORD_OF(fp_conf, "watch", watch, "auto", parse_watch,
-            "auto (which is fanotify where the daemon may), inotify or ttl"),
+    WORD_OF(fp_conf, "watch", watch, "auto", fp_watch_by_parse, "auto, inotify or ttl"),
     TEXT_OF(warm_file, RESTART, "", check_warm_file),
     NUMBER_OF(fp_conf, warm_file_s, RESTART, 60, 0, 86400),
     { "seccomp", FIELD(fp_conf, seccomp), RESTART, BOOLEAN, true, 0, 0, NULL, NULL, NULL, NULL },
@@ -136,7 +129,7 @@ static const struct setting settings[] = {
 
 /* Settings of a mount section.  The defaults stand for the general setting (mount_rule.h). */
 static const struct setting mount_settings[] = {
-    WORD_OF(fp_mount_rule, "watch", by, "auto", fp_watch_by_parse, "auto, fanotify, inotify or ttl"),
+    WORD_OF(fp_mount_rule, "watch", by, "auto", fp_watch_by_parse, "auto, inotify or ttl"),
     NUMBER_OF(fp_mount_rule, ttl_ms, RELOAD, -1, 1, 86400000),
     NUMBER_OF(fp_mount_rule, stale_if_error_ms, RELOAD, -1, 0, 86400000),
     NUMBER_OF(fp_mount_rule, negative_ttl_ms, RELOAD, -1, 1, 86400000),

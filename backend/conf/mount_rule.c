@@ -7,7 +7,6 @@
 static const char *const by_names[] = {
     [FP_BY_TTL] = "ttl",
     [FP_BY_INOTIFY] = "inotify",
-    [FP_BY_FANOTIFY] = "fanotify",
 };
 #define BY_NAMES ((int)(sizeof(by_names) / sizeof(by_names[0])))
 

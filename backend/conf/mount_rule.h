@@ -12,7 +12,7 @@
 
 #define FP_BY_AUTO (-1) /* in settings: by the file system's type */
 
-/* The names: "ttl", "inotify", "fanotify". */
+/* The names: "ttl", "inotify". */
 const char *fp_watch_by_text(enum fp_watch_by by);
 /* Also takes "auto" (FP_BY_AUTO).  False for a name that is none of these. */
 bool fp_watch_by_parse(const char *name, int *by_r);

@@ -256,7 +256,7 @@ static void check_watches(struct check *c)
     else if (most < FEW_WATCHES)
         say(c, NOTE,
             "%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
-            "sites that fanotify does not watch",
+            "sites",
             most);
     else if (refused == 0)
         say(c, GOOD, "%lu inotify watches are allowed", most);

@@ -74,7 +74,6 @@ static void print_changes(const char *stats)
     static const struct {
         const char *name, *text;
     } sources[] = { { "invalidated_inotify", "inotify" },
-                    { "invalidated_fanotify", "fanotify" },
                     { "invalidated_unwatched", "ended watches" },
                     { "invalidated_lost", "lost events" },
                     { "invalidated_mounts", "mounts" },

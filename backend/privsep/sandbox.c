@@ -105,7 +105,7 @@ static const struct narrowed daemon_narrowed[] = {
 
 static const int worker_calls[] = {
     SCMP_SYS(statx), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(inotify_add_watch),
-    SCMP_SYS(name_to_handle_at), SCMP_SYS(fstatfs), SCMP_SYS(fstatfs64), SCMP_SYS(pwrite64), END
+    SCMP_SYS(fstatfs), SCMP_SYS(fstatfs64), SCMP_SYS(pwrite64), END
 };
 /* openat2 has its flags in memory, which a filter cannot read. */
 static const struct narrowed worker_narrowed[] = {

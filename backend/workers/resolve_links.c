@@ -79,12 +79,6 @@ static const char *next_name(struct symlink_walk *w, bool *more_r)
     return len > 0 ? name : NULL;
 }
 
-/* True if nobody but the directory itself reports its attributes. */
-static bool needs_itself(const struct symlink_walk *w, const struct fp_watch_key *dir)
-{
-    return dir->bytes[0] == FP_BY_FANOTIFY || w->unreported;
-}
-
 static bool is_by_inotify(const struct symlink_walk *w)
 {
     const struct fp_mounts_view *view = w->link->resolver->settings->view;
@@ -116,13 +110,13 @@ static void note_name(struct symlink_walk *w, const char *name)
     }
     if (dir->len == 0)
         return;
-    /* inotify reports a change of the directory's own mode in the directory above, as a
-     * change of its name there.  fanotify reports it only as a change of the directory itself. */
-    if (needs_itself(w, dir) && w->at.quiet)
+    /* inotify reports a change of the directory's own mode in the directory above, as a change of its name
+     * there, unless nobody watches that. */
+    if (w->unreported && w->at.quiet)
         watch->unreported = true;
     if (is_name)
         fp_walk_result_add(result, w->link->step, dir, name, strlen(name));
-    if (needs_itself(w, dir))
+    if (w->unreported)
         fp_walk_result_add(result, w->link->step, dir, "", 0);
 }
 

@@ -274,7 +274,7 @@ bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool director
     if (out != FP_LEFT_OUT_NOT && (!n->quiet || tells_only_writes(&traits)))
         return false;
     began_us = fp_now_us();
-    st = fp_watch_place(settings->watch, by, n->fd,
+    st = fp_watch_place(settings->watch, n->fd,
                         !directory                   ? FP_WATCH_FILE
                         : n->quiet                   ? FP_WATCH_NAMES
                         : tells_only_writes(&traits) ? FP_WATCH_WRITTEN

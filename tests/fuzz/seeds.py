@@ -25,8 +25,7 @@ LOG, EXPLAIN = 3, 4
 DIRECTORY, FILE, LINK = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777
 WITH_FD, LOCAL, UNCHANGED, LEASE, CONTENT = 1, 2, 4, 8, 16
 PATH = b"/srv/file"
-INOTIFY = b"\x05\x01\x07\0\0\0"
-FANOTIFY = b"\x15\x02" + b"F" * 8 + struct.pack("=i", 1) + b"H" * 8
+WATCH, OTHER_WATCH = (bytes([4, number, 0, 0, 0]) + struct.pack(">QQI", 254, number, 33) for number in (7, 8))
 
 
 def names(*list_):
@@ -117,14 +116,14 @@ def trail(*origins, vias=b"\0"):
 
 
 def results():
-    via = b"\1\1" + INOTIFY + path(b"file", 1)
+    via = b"\1\1" + WATCH + path(b"file", 1)
     yield "from-root", struct.pack(">HHBB", 8, 0, 0, 1) + answer(WITH_FD, 0, *WHOLE) \
-        + trail(INOTIFY, FANOTIFY, b"\0", vias=via)
-    yield "below-base", struct.pack(">HHBB", 8, 4, 1, 0) + answer(UNCHANGED, 1, WHOLE[2]) + trail(INOTIFY)
+        + trail(WATCH, OTHER_WATCH, b"\0", vias=via)
+    yield "below-base", struct.pack(">HHBB", 8, 4, 1, 0) + answer(UNCHANGED, 1, WHOLE[2]) + trail(WATCH)
     yield "directory", struct.pack(">HHBB", 3, 0, 1, 1) + answer(WITH_FD, 1, *NAMED[:2]) \
-        + trail(FANOTIFY, FANOTIFY)
+        + trail(OTHER_WATCH, OTHER_WATCH)
     yield "failed", struct.pack(">HHBB", 8, 0, 1, 0) + answer(0, 0, status=20) + trail()
-    yield "failed-at-a-link", struct.pack(">HHBB", 8, 0, 1, 0) + answer(0, 0, status=20) + trail(INOTIFY, INOTIFY, vias=via)
+    yield "failed-at-a-link", struct.pack(">HHBB", 8, 0, 1, 0) + answer(0, 0, status=20) + trail(WATCH, WATCH, vias=via)
 
 
 def packets(*of):
@@ -198,21 +197,6 @@ def answer_tables():
     yield "contents", area(leaf, bytes(512), magic=shared_reader.CONTENTS_MAGIC, word=255)
 
 
-def events():
-    def event(mask, *records, version=3):
-        body = b"".join(records)
-        return struct.pack("=IBBHQii", 24 + len(body), version, 0, 24, mask, -1, 0) + body
-
-    def record(kind, name=b"", handle=b"H" * 8):
-        size = 4 + 8 + 8 + len(handle) + len(name)
-        return struct.pack("=BBH", kind, 0, size) + b"F" * 8 + struct.pack("=Ii", len(handle), 1) + handle + name
-    yield "created", event(0x100, record(2, b"file\0\0\0\0"), record(1))
-    yield "attributes", event(0x4, record(3)) + event(0x4, record(2, b".\0\0\0"))
-    yield "overflow", event(0x4000)
-    yield "later-version", event(0x2, record(1), version=4)
-    yield "no-length", struct.pack("=IBBHQii", 0, 3, 0, 0, 2, -1, 0)
-
-
 def operations():
     """Pieces for the cache: an operation, and bytes that choose the path and what was found."""
     def piece(how, of):
@@ -267,7 +251,7 @@ def redis():
 
 TARGETS = {"question": questions, "reply": replies, "answer": answers, "result": results, "connection": peers,
            "client": daemons, "table": tables, "answer_table": answer_tables, "cache": operations, "dispatch": sequences,
-           "events": events, "fleet": redis,
+           "fleet": redis,
            "task": lambda: [("from-root", task(0, False)), ("below-base", task(4, True))]}
 
 corpus = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "corpus"

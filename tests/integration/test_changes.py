@@ -31,7 +31,7 @@ WARM_S = 0.002
 SETTINGS = {"event": (None, 2, 2), "prefork": ("StartServers 3\nMinSpareServers 1\nMaxSpareServers 3\n"
                                                "ServerLimit 3\nMaxRequestWorkers 3\n", 3, 1)}
 COMPARED = ("last-modified", "etag", "content-type", "content-length", "x-state", "location", "accept-ranges")
-KINDS = ("event-disk", full("event-tmpfs"), "event-fanotify", "event-slow", "event-overlay", "event-behind",
+KINDS = ("event-disk", full("event-tmpfs"), "event-slow", "event-overlay", "event-behind",
          "prefork-disk")
 # In the normal form prefork runs only these.
 SOME = set(list(CASES)[::4])
@@ -48,11 +48,6 @@ class Site:
         self.elsewhere = elsewhere
         self.bound_s = bound_s(self.reported)
         self.stock = self.ours = self.children = None
-
-    def daemon_settings(self):
-        """With roots a daemon started as root marks their file systems."""
-        marked = {"roots": [self.served, self.elsewhere]} if self.kind == "event-fanotify" else {}
-        return {**settings(self.reported), **marked}
 
     def place(self, name):
         return Place(self.served, self.hand, self.elsewhere, name)
@@ -97,7 +92,7 @@ def overlay(base, tmpfs):
 def roots(request, base, kind):
     """(served, hand)"""
     where = kind.split("-")[1]
-    if where in ("disk", "fanotify"):
+    if where == "disk":
         root = base / f"changes-{kind}"
         root.mkdir()
         return root, root

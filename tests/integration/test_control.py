@@ -390,7 +390,7 @@ def test_mounts(ctl):
     with open("/proc/self/mountinfo") as mounts:
         assert len(lines) == len(list(mounts))
     assert any(fields[0] == "/" for fields in lines)
-    assert {fields[2] for fields in lines} <= {"ttl", "inotify", "fanotify"}
+    assert {fields[2] for fields in lines} <= {"ttl", "inotify"}
     looked_at = ("ttl_ms=0", "negative_ttl_ms=0", "stale_if_error_ms=0")
     assert {tuple(fields[3:6]) for fields in lines} == {
         (f"ttl_ms={TTL_MS}", f"negative_ttl_ms={TTL_MS}", "stale_if_error_ms=0"), looked_at}

@@ -52,7 +52,6 @@ ELSEWHERE = {
     "dnf install": "test_recipes: make rpm; test_rpm_is_built_of_what_install_md_names",
     "apachectl": "test_auto_daemon",
     "systemctl enable": "systemd's: test_service plays it",
-    "install -": "test_packages, test_service: with directories of their own",
     "ACL SETUSER": "test_fleet",
     "redis-cli": "test_fleet",
     "[Service]": "systemd's",

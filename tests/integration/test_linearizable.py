@@ -26,7 +26,7 @@ from lease_kit import NOTE_CONFIG
 pytestmark = pytest.mark.skipif(not WATCHED, reason="FLASHPACHE_WATCH=ttl: nothing is told")
 MILLION = 1_000_000
 TRIES = {"disk": chosen(4000, MILLION), "overlay": chosen(2000, MILLION), "tmpfs": chosen(1500, 100_000),
-         "fuse": chosen(1000, 50_000), "fanotify": chosen(1500, 100_000)}
+         "fuse": chosen(1000, 50_000)}
 ELSEWHERE = chosen(500, 10_000)
 IN_FULL_WITH_PREFORK = 50_000
 WITH_MOUNTS, WITH_FAULTS, COPIES = chosen(400, 20_000), chosen(1000, 50_000), chosen(1000, 20_000)
@@ -80,16 +80,15 @@ def check(name, result, remembered=REMEMBERED):
                         + "\n".join(result.examples[:SHOWN]))
 
 
-def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=SHARED, marked=False):
-    """fault(server): a context with a disturbance beside the writers. marked: a daemon with roots, started as root,
-    marks their file systems (fanotify)."""
+def linearizable(lab, root, name, mpm, tries, *, kinds=None, fault=None, shared=SHARED):
+    """fault(server): a context with a disturbance beside the writers."""
     records = lab.base / f"records-{name}"
     records.mkdir()
     made = places(root, shared)
     text = config(root) + (TIMEOUT if fault else "")
     # One half of the new paths is asked about, the children look at the other half themselves.
     server = lab.under_test(name, root, mpm=mpm, config=text, admission=2,
-                            daemon_settings={**settings(reported=True), **({"roots": [root]} if marked else {})})
+                            daemon_settings=settings(reported=True))
     try:
         with fault(server) if fault else nullcontext():
             return linear_run.run(server.port, made, tries, records, kinds)
@@ -103,10 +102,9 @@ def test_every_answer_is_of_its_moment(lab, base, slow_directory, where, mpm, cl
     tries = TRIES.get(where, ELSEWHERE) if mpm == "event" else IN_FULL_WITH_PREFORK
     below = base / mpm
     (below / where).mkdir(parents=True)
-    marked = where == "fanotify"
-    with (filesystems.directory("disk" if marked else where, below / where, slow_directory) as root,
+    with (filesystems.directory(where, below / where, slow_directory) as root,
           clock.ahead(SETTLED_S)):
-        result = linearizable(lab, root, f"{where}-{mpm}", mpm, tries, marked=marked,
+        result = linearizable(lab, root, f"{where}-{mpm}", mpm, tries,
                               kinds=kinds_but(OTHER_NAMES | UNREPORTED if where == "fuse" else ()))
     check(f"{'stock' if SELFCHECK else 'Flashpache'}, {where}, {mpm}", result,
           REMEMBERED_ON_FUSE if where == "fuse" else REMEMBERED)

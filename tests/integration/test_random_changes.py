@@ -31,7 +31,7 @@ CLEARED_AFTER = 60              # changes: a broken access file at the top would
 CONNECTIONS = 3                 # so several children are asked
 SHOWN = 10
 OTHER = "another-machine"       # changes the files: the directory behind FUSE
-KINDS = {"fanotify": "disk", "unsettled": "disk", OTHER: "fuse"}
+KINDS = {"unsettled": "disk", OTHER: "fuse"}
 OLD = 1_500_000_000
 DIRECTORIES = ("a", "b")
 NAMES = (*DIRECTORIES, "c.html", "d.en.html", "index.html", ".htaccess")
@@ -234,8 +234,7 @@ class Comparison:
 
 
 @pytest.mark.parametrize("mpm", ("event", full("prefork")))
-@pytest.mark.parametrize("where", filesystems.GIVEN or ("disk", "overlay", "fuse", "fanotify",
-                                                        full("tmpfs"), full("unsettled"), full(OTHER)))
+@pytest.mark.parametrize("where", filesystems.GIVEN or ("disk", "overlay", "fuse", full("tmpfs"), full("unsettled"), full(OTHER)))
 def test_as_stock(lab, base, slow_directory, where, mpm, clock):  # noqa: F811
     """unsettled: by the system's clock. Elsewhere the daemon's is ahead, so new files are served by their content."""
     seed = int(os.environ.get("FLASHPACHE_SEED", time.time_ns() % 1_000_000))
@@ -244,9 +243,8 @@ def test_as_stock(lab, base, slow_directory, where, mpm, clock):  # noqa: F811
     reported = where != OTHER
     with (filesystems.directory(KINDS.get(where, where), below, slow_directory) as served,
           nullcontext() if where == "unsettled" else clock.ahead(SETTLED_S)):
-        marked = {"roots": [served]} if where == "fanotify" else {}
         flash = lab.under_test(f"flash-{where}-{mpm}", served, mpm=mpm, config=config(served), admission=2,
-                               daemon_settings={**settings(reported), **marked})
+                               daemon_settings=settings(reported))
         stock = lab.stock(f"stock-{where}-{mpm}", served, mpm=mpm, config=config(served)).start()
         tree = Tree(served if reported else below / "fuse-source", served, seed, KINDS.get(where, where) != "fuse")
         compared = Comparison(tree, flash, stock)

@@ -112,7 +112,6 @@ def mode_of_a_mounts_root_that_an_access_files_link_passes(at):
 
 @case
 def mode_of_a_directory_that_a_link_leaves_again(at):
-    """Reported by inotify; a mark of fanotify reports it by the directory itself."""
     tree.put(at / "file.txt", "text")
     (at / "passed").mkdir()
     (at / "link.txt").symlink_to("passed/../file.txt")
@@ -269,12 +268,9 @@ def stock(lab, root, config):
     return lab.stock("rare-stock", root, mpm="event", config=config).start()
 
 
-@pytest.fixture(scope="module", params=("inotify-event", "inotify-prefork", "fanotify-event"))
+@pytest.fixture(scope="module", params=("event", "prefork"))
 def server(lab, root, config, request):
-    watch, mpm = request.param.split("-")
-    roots = {"roots": [root]} if watch == "fanotify" else {}
-    return lab.under_test(f"rare-{request.param}", root, mpm=mpm, config=config,
-                          daemon_settings={**settings(reported=True), **roots})
+    return lab.under_test(f"rare-{request.param}", root, mpm=request.param, config=config, daemon_settings=settings(reported=True))
 
 
 def last(connection, path, count=1):

@@ -161,7 +161,7 @@ def test_workers_do_not_hold_the_socket(manager):
 
 
 def test_capabilities_of_a_user_are_given_up(lab, base):
-    """As fanotify.conf starts it: not root, but with a right to use once."""
+    """Not root, but with a right to use once, as a service manager may start it."""
     if not shutil.which("setpriv"):
         pytest.skip("needs setpriv (util-linux)")
     uid, gid = user_ids()

@@ -151,7 +151,7 @@ START_TEST(sections_of_mounts)
                   "  stale_if_error_ms = 0\n}\n"
                   "mount \"/\" { watch = \"ttl\" }\n"
                   "mount \"/a b\" {}\n"
-                  "mount '/x' { watch = \"fanotify\" stale_if_error_ms = 86400000 }\n"
+                  "mount '/x' { watch = \"inotify\" stale_if_error_ms = 86400000 }\n"
                   "mount /y { watch = \"auto\" }\n"
                   "ttl_ms = 9\n",
                   "watch=auto");
@@ -159,7 +159,7 @@ START_TEST(sections_of_mounts)
     assert_mount(0, "/srv", FP_BY_INOTIFY, 5, 0);
     assert_mount(1, "/", FP_BY_TTL, -1, -1);
     assert_mount(2, "/a b", FP_BY_AUTO, -1, -1);
-    assert_mount(3, "/x", FP_BY_FANOTIFY, -1, 86400000);
+    assert_mount(3, "/x", FP_BY_INOTIFY, -1, 86400000);
     assert_mount(4, "/y", FP_BY_AUTO, -1, -1);
     ck_assert_uint_eq(conf->ttl_ms, 9);
     ck_assert_int_eq(conf->watch, FP_BY_AUTO);
@@ -437,7 +437,7 @@ START_TEST(sections_with_mistakes)
     static const struct {
         const char *text, *word, *place;
     } wrong[] = {
-        { "mount \"/srv\" {\n watch = \"tt\"\n}\n", "fanotify, inotify or ttl", "conf:2" },
+        { "mount \"/srv\" {\n watch = \"tt\"\n}\n", "auto, inotify or ttl", "conf:2" },
         { "mount \"/srv\" {\n\n ttl_ms = 0\n}\n", "ttl_ms", "conf:3" },
         { "mount \"/srv\" {\n ttl_ms = -1\n}\n", "1 to 86400000", "conf:2" },
         { "mount \"/srv\" {\n stale_if_error_ms = -1\n}\n", "0 to 86400000", "conf:2" },

@@ -24,7 +24,7 @@ START_TEST(names_of_ways)
 {
     int by = 5;
 
-    for (int i = FP_BY_TTL; i <= FP_BY_FANOTIFY; i++) {
+    for (int i = FP_BY_TTL; i <= FP_BY_INOTIFY; i++) {
         ck_assert(fp_watch_by_parse(fp_watch_by_text((enum fp_watch_by)i), &by));
         ck_assert_int_eq(by, i);
     }
@@ -345,43 +345,19 @@ START_TEST(of_what_nothing_is_kept)
 }
 END_TEST
 
-START_TEST(marks_come_and_go)
-{
-    const dev_t disk = makedev(254, 0), memory = makedev(0, 7), nfs = makedev(0, 2), btrfs = makedev(0, 4);
-    const dev_t all[] = { memory, nfs, btrfs, disk };
-
-    load(some_types);
-    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify inotify inotify+ttl");
-    fp_mounts_set_marked(mounts, NULL, 0);
-    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify inotify inotify+ttl");
-    fp_mounts_set_marked(mounts, &disk, 1);
-    assert_ways("fanotify inotify+ttl inotify+ttl inotify ttl fanotify inotify inotify+ttl");
-    fp_mounts_set_marked(mounts, all, 4);
-    assert_ways("fanotify inotify+ttl inotify+ttl inotify ttl fanotify fanotify inotify+ttl");
-    fp_mounts_set_marked(mounts, &memory, 1);
-    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify fanotify inotify+ttl");
-    fp_mounts_set_marked(mounts, NULL, 0);
-    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify inotify inotify+ttl");
-    fp_mounts_set_marked(mounts, &disk, 1);
-    assert_ways("fanotify inotify+ttl inotify+ttl inotify ttl fanotify inotify inotify+ttl");
-}
-END_TEST
-
 START_TEST(rules_override)
 {
-    const dev_t disk = makedev(254, 0);
     const struct fp_mount_rule rules[] = { { "/", FP_BY_TTL, 10, -1, 4 },
                                            { "/ov", FP_BY_INOTIFY, -1, 20, -1 },
-                                           { "/bt", FP_BY_FANOTIFY, -1, -1, -1 },
-                                           { "/tmp", FP_BY_FANOTIFY, 0, 0, -1 },
+                                           { "/bt", FP_BY_INOTIFY, -1, -1, -1 },
+                                           { "/tmp", FP_BY_INOTIFY, 0, 0, -1 },
                                            { "/nfs", FP_BY_AUTO, LONG_MAX, 40, -1 },
                                            { "/none", FP_BY_TTL, 1, 1, -1 },
                                            { "/bin", FP_BY_TTL, 1, 1, -1 } };
     struct fp_mounts_settings s = { rules, 7, FP_BY_AUTO, 100, 200, 50 };
 
     load_with(some_types, &s);
-    fp_mounts_set_marked(mounts, &disk, 1);
-    assert_ways("ttl inotify+ttl inotify inotify ttl fanotify inotify inotify+ttl");
+    assert_ways("ttl inotify+ttl inotify inotify ttl inotify inotify inotify+ttl");
     ck_assert_uint_eq(known(1)->ttl_ms, 10);
     ck_assert_uint_eq(known(1)->stale_if_error_ms, 200);
     ck_assert_uint_eq(known(1)->negative_ttl_ms, 4);
@@ -398,19 +374,15 @@ END_TEST
 
 START_TEST(general_settings)
 {
-    const dev_t disk = makedev(254, 0);
-    const struct fp_mount_rule rules[] = { { "/bind", FP_BY_FANOTIFY, -1, -1, -1 },
+    const struct fp_mount_rule rules[] = { { "/bind", FP_BY_INOTIFY, -1, -1, -1 },
                                            { "/tmp", FP_BY_INOTIFY, -1, -1, -1 },
                                            { "/bt", FP_BY_AUTO, 5, -1, -1 } };
     struct fp_mounts_settings s = { rules, 3, FP_BY_INOTIFY, 100, 200, 50 };
 
     load_with(some_types, &s);
-    fp_mounts_set_marked(mounts, &disk, 1);
-    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl fanotify inotify inotify+ttl");
+    assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify inotify inotify+ttl");
     s.by = FP_BY_TTL;
     ck_assert_int_eq(fp_mounts_set(mounts, &s), 0);
-    assert_ways("ttl ttl ttl ttl ttl fanotify inotify ttl");
-    fp_mounts_set_marked(mounts, NULL, 0);
     assert_ways("ttl ttl ttl ttl ttl inotify inotify ttl");
     ck_assert_int_eq(fp_mounts_set(mounts, &general), 0);
     assert_ways("inotify inotify+ttl inotify+ttl inotify ttl inotify inotify inotify+ttl");
@@ -427,7 +399,6 @@ START_TEST(settings_are_copied)
     load_with(some_types, &s);
     strcpy(point, "/xxx");
     rule.by = FP_BY_INOTIFY;
-    fp_mounts_set_marked(mounts, NULL, 0);
     ck_assert_str_eq(by_of(7), "ttl");
     ck_assert_uint_eq(known(7)->ttl_ms, 5);
 }
@@ -472,7 +443,6 @@ static void read_view(int go, int told)
 
 START_TEST(view_in_another_process)
 {
-    const dev_t dev = makedev(0, 7);
     int go[2], told[2], status;
     char by = -1;
     pid_t pid;
@@ -484,10 +454,9 @@ START_TEST(view_in_another_process)
     if (pid == 0)
         read_view(go[0], told[1]);
     load(some_types);
-    fp_mounts_set_marked(mounts, &dev, 1);
     ck_assert_int_eq(write(go[1], "", 1), 1);
     ck_assert_int_eq(read(told[0], &by, 1), 1);
-    ck_assert_int_eq(by, FP_BY_FANOTIFY);
+    ck_assert_int_eq(by, FP_BY_INOTIFY);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
     for (int i = 0; i < 2; i++) {
@@ -562,39 +531,6 @@ START_TEST(mounting_is_noticed_once)
 }
 END_TEST
 
-START_TEST(marks_over_a_change)
-{
-    char other[PATH_MAX];
-    uint32_t id;
-    dev_t dev;
-
-    unit_fresh_dir(other);
-    if (!enter_namespace())
-        return;
-    mount_here();
-    assert_changed();
-    id = of_path(dir);
-    dev = known(id)->dev;
-    fp_mounts_set_marked(mounts, &dev, 1);
-    ck_assert_str_eq(by_of(id), "fanotify");
-    /* The same file system by another name is not known as marked yet. */
-    ck_assert_int_eq(mount(dir, other, NULL, MS_BIND, NULL), 0);
-    assert_changed();
-    ck_assert_str_eq(by_of(id), "fanotify");
-    ck_assert_str_eq(by_of(of_path(other)), "inotify");
-    ck_assert_uint_eq(known(of_path(other))->dev, dev);
-    fp_mounts_set_marked(mounts, &dev, 1);
-    ck_assert_str_eq(by_of(of_path(other)), "fanotify");
-    ck_assert_int_eq(umount(other), 0);
-    assert_changed();
-    fp_mounts_set_marked(mounts, NULL, 0);
-    ck_assert_str_eq(by_of(id), "inotify");
-    ck_assert_int_eq(umount(dir), 0);
-    assert_changed();
-    ck_assert_ptr_null(fp_mounts_find(mounts, id));
-}
-END_TEST
-
 /* The first descriptor that is opened is the table's; a pipe takes its place, which cannot be read
  * from its beginning. */
 START_TEST(failed_reading)
@@ -663,7 +599,6 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "watching", setup, teardown, 0);
     tcase_add_test(t, by_type);
     tcase_add_test(t, of_what_nothing_is_kept);
-    tcase_add_test(t, marks_come_and_go);
     tcase_add_test(t, rules_override);
     tcase_add_test(t, general_settings);
     tcase_add_test(t, settings_are_copied);
@@ -672,7 +607,6 @@ static Suite *make_suite(void)
     tcase_add_test(t, view_in_another_process);
     t = unit_add_case(s, "kernel", setup, teardown, 0);
     tcase_add_test(t, mounting_is_noticed_once);
-    tcase_add_test(t, marks_over_a_change);
     return s;
 }
 

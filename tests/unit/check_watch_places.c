@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kinds of watched objects, the number of changes that can wait, and marked file systems. */
+/* Kinds of watched objects, the number of changes that can wait, and the queue of mounts. */
 #include "config.h"
 #include "changes/watch.h"
 
+#include "changes/mounts.h"
 #include "common/packet.h"
 #include "watch_kit.h"
 
@@ -15,8 +16,7 @@ START_TEST(one_key_for_one_thing)
     struct fp_watch_key k;
     int fd;
 
-    if (!begin(_i))
-        return;
+    begin();
     k = place(in_dir("d"));
     ck_assert(same_key(&k, &dir_key));
     k = place(in_dir("d/file"));
@@ -30,7 +30,7 @@ START_TEST(one_key_for_one_thing)
     /* For any kind of open. */
     k.len = 0;
     fd = open(in_dir("d"), O_RDONLY | O_CLOEXEC);
-    ck_assert_int_eq((int)fp_watch_place(&watch, by, fd, true, &k), FP_OK);
+    ck_assert_int_eq((int)fp_watch_place(&watch, fd, true, &k), FP_OK);
     ck_assert(same_key(&k, &dir_key));
     close(fd);
 }
@@ -39,13 +39,10 @@ END_TEST
 START_TEST(place_where_nothing_tells)
 {
     const struct fp_watch none = FP_WATCH_NONE;
-    struct fp_watch_key k = { .len = 5 };
+    struct fp_watch_key k = { .len = 4 };
     int fd = open(dir, O_PATH | O_CLOEXEC);
 
-    ck_assert_int_eq((int)fp_watch_place(&none, FP_BY_INOTIFY, fd, true, &k), FP_IOERROR);
-    ck_assert_uint_eq(k.len, 0);
-    k.len = 5;
-    ck_assert_int_eq((int)fp_watch_place(&none, FP_BY_TTL, fd, true, &k), FP_IOERROR);
+    ck_assert_int_eq((int)fp_watch_place(&none, fd, true, &k), FP_IOERROR);
     ck_assert_uint_eq(k.len, 0);
     watch = none;
     drain();
@@ -59,8 +56,7 @@ START_TEST(place_that_may_not_be_read)
 {
     struct fp_watch_key k;
 
-    if (!begin(0))
-        return;
+    begin();
     ck_assert_int_eq(chmod(in_dir("d"), 0311), 0);
     if (geteuid() == 0)
         ck_assert_int_eq(seteuid(UNIT_NOBODY), 0);
@@ -77,7 +73,7 @@ static void place_for(enum fp_watch_what what, const char *path, struct fp_watch
     int fd = open(path, O_PATH | O_CLOEXEC);
 
     ck_assert_int_ne(fd, -1);
-    ck_assert_int_eq((int)fp_watch_place(&watch, by, fd, what, key), FP_OK);
+    ck_assert_int_eq((int)fp_watch_place(&watch, fd, what, key), FP_OK);
     close(fd);
 }
 
@@ -86,8 +82,7 @@ START_TEST(names_alone)
 {
     struct fp_watch_key names, again;
 
-    if (!begin(0))
-        return;
+    begin();
     place_for(FP_WATCH_NAMES, in_dir("out"), &names);
     unit_write_file(in_dir("out/file"), "content");
     assert_tells('r', &names, "file");
@@ -109,8 +104,7 @@ START_TEST(writes_to_what_lies_in_a_directory)
 {
     struct fp_watch_key names;
 
-    if (!begin(0))
-        return;
+    begin();
     unit_write_file(in_dir("out/file"), "content");
     place_for(FP_WATCH_DIRECTORY, in_dir("out"), &names);
     unit_write_file(in_dir("out/file"), "other");
@@ -148,7 +142,7 @@ static void reach_the_limit(void)
 
         snprintf(name, sizeof(name), "%d", i);
         fd = open(in_dir(name), O_PATH | O_CLOEXEC);
-        switch (fp_watch_place(&watch, FP_BY_INOTIFY, fd, true, &k)) {
+        switch (fp_watch_place(&watch, fd, true, &k)) {
         case FP_OK: done++; break;
         case FP_BUSY:
             if (i < 3 || k.len != 0)
@@ -167,7 +161,6 @@ START_TEST(no_more_watches)
     int status;
     pid_t pid;
 
-    by = FP_BY_INOTIFY;
     for (int i = 0; i < 5; i++) {
         snprintf(name, sizeof(name), "%d", i);
         ck_assert_int_eq(mkdir(in_dir(name), 0755), 0);
@@ -191,14 +184,13 @@ START_TEST(workers_share_what_was_opened)
     int ends[2], status;
     pid_t pid;
 
-    if (!begin(_i))
-        return;
+    begin();
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
     pid = fork();
     if (pid == 0) {
         int fd = open(in_dir("out"), O_PATH | O_CLOEXEC);
 
-        if (fp_watch_place(&watch, by, fd, true, &k) != FP_OK || write(ends[1], &k, sizeof(k)) != sizeof(k))
+        if (fp_watch_place(&watch, fd, true, &k) != FP_OK || write(ends[1], &k, sizeof(k)) != sizeof(k))
             _exit(1);
         _exit(0);
     }
@@ -218,9 +210,8 @@ START_TEST(events_can_be_waited_for)
 {
     int fd;
 
-    if (!begin(_i))
-        return;
-    fd = by == FP_BY_INOTIFY ? watch.inotify : watch.fanotify;
+    begin();
+    fd = watch.inotify;
     ck_assert(!unit_wait_readable(fd, 0));
     ck_assert_int_eq(chmod(in_dir("d/file"), 0600), 0);
     ck_assert(unit_wait_readable(fd, 3000));
@@ -233,8 +224,7 @@ START_TEST(many_events_in_one_go)
 {
     char name[32];
 
-    if (!begin(_i))
-        return;
+    begin();
     for (int i = 0; i < 1000; i++) {
         snprintf(name, sizeof(name), "d/some-name-%04d", i);
         ck_assert_int_eq(mknod(in_dir(name), S_IFREG | 0644, 0), 0);
@@ -250,9 +240,7 @@ END_TEST
 
 static long queue_length(void)
 {
-    const char *name = by == FP_BY_INOTIFY ? "/proc/sys/fs/inotify/max_queued_events"
-                                           : "/proc/sys/fs/fanotify/max_queued_events";
-    FILE *f = fopen(name, "re");
+    FILE *f = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
     long n = LONG_MAX;
 
     if (f == NULL)
@@ -268,8 +256,7 @@ START_TEST(more_events_than_the_queue_holds)
     char name[32];
     long n;
 
-    if (!begin(_i))
-        return;
+    begin();
     n = queue_length();
     if (n > MAX_QUEUE) {
         skip("its queue is too long to be filled");
@@ -288,89 +275,10 @@ START_TEST(more_events_than_the_queue_holds)
 }
 END_TEST
 
-/* ---- marks ---- */
-
-static bool is_marked(dev_t dev)
-{
-    dev_t devs[64];
-    size_t n = fp_watch_marked(&watch, devs, 64);
-
-    for (size_t i = 0; i < n; i++) {
-        if (devs[i] == dev)
-            return true;
-    }
-    return false;
-}
-
-static dev_t dev_of(const char *path)
-{
-    struct stat st;
-
-    ck_assert_int_eq(stat(path, &st), 0);
-    return st.st_dev;
-}
-
-START_TEST(marks_are_listed_until_the_unmount)
-{
-    dev_t dev, devs[2];
-
-    ck_assert_uint_eq(fp_watch_marked(&watch, devs, 2), 0);
-    if (!begin(1))
-        return;
-    dev = dev_of(dir);
-    ck_assert_uint_eq(fp_watch_marked(&watch, devs, 2), 1);
-    ck_assert(devs[0] == dev);
-    ck_assert_uint_eq(fp_watch_marked(&watch, devs, 0), 0);
-    ck_assert_int_eq(umount(dir), 0);
-    mounted = false;
-    ck_assert_uint_eq(fp_watch_marked(&watch, devs, 2), 0);
-}
-END_TEST
-
-/* Two file systems below the directory; is the one at the name marked? */
-static void mark_and_look(const char *root, enum fp_watch_by rule, bool a, bool b, bool fan)
-{
-    const char *const roots[] = { root, NULL };
-    const struct fp_mount_rule rules[] = { { in_dir("b"), (int)rule, -1, -1, -1 } };
-    const struct fp_mounts_settings settings = {
-        rules, rule != FP_BY_TTL ? 1 : 0, FP_BY_AUTO, 1000, 0, 1000
-    };
-    struct fp_mounts *m = fp_mounts_create(NULL, &settings, NULL);
-
-    ck_assert_ptr_nonnull(m);
-    fp_watch_mark(&watch, m, root != NULL ? roots : roots + 1);
-    ck_assert_int_eq(is_marked(dev_of(in_dir("a"))), a);
-    ck_assert_int_eq(is_marked(dev_of(in_dir("b"))), b);
-    ck_assert_int_eq(watch.fanotify != -1, fan);
-    fp_mounts_destroy(&m);
-    fp_watch_close(&watch);
-}
-
-START_TEST(what_holds_the_roots_is_marked)
-{
-    if (!begin(1))
-        return;
-    fp_close(&watch.fanotify);
-    ck_assert_int_eq(mkdir(in_dir("a"), 0755), 0);
-    ck_assert_int_eq(mkdir(in_dir("b"), 0755), 0);
-    ck_assert_int_eq(mount("a", in_dir("a"), "tmpfs", 0, NULL), 0);
-    ck_assert_int_eq(mount("b", in_dir("b"), "tmpfs", 0, NULL), 0);
-    ck_assert_int_eq(mkdir(in_dir("a/site"), 0755), 0);
-    mark_and_look(NULL, FP_BY_TTL, false, false, false);
-    mark_and_look(in_dir("a"), FP_BY_TTL, true, false, true);
-    mark_and_look(in_dir("a/site"), FP_BY_TTL, true, false, true);
-    mark_and_look(in_dir("a/not/there"), FP_BY_TTL, true, false, true);
-    /* Every file system below a root, and those that a rule names. */
-    mark_and_look(dir, FP_BY_TTL, true, true, true);
-    mark_and_look(in_dir("a"), FP_BY_FANOTIFY, true, true, true);
-    mark_and_look(NULL, FP_BY_FANOTIFY, false, true, true);
-    mark_and_look(in_dir("b"), FP_BY_INOTIFY, false, false, false);
-}
-END_TEST
+/* ---- mounts ---- */
 
 START_TEST(mounts_are_told_until_they_are_drained)
 {
-    const char *const none[] = { NULL };
     const struct fp_mounts_settings settings = { NULL, 0, FP_BY_AUTO, 1000, 0, 1000 };
     struct fp_mounts *m;
     int set;
@@ -381,7 +289,7 @@ START_TEST(mounts_are_told_until_they_are_drained)
     }
     m = fp_mounts_create(NULL, &settings, NULL);
     ck_assert_ptr_nonnull(m);
-    fp_watch_mark(&watch, m, none);
+    ck_assert_int_eq(fp_watch_begin(&watch), 0);
     if (watch.remounts == -1) {
         skip("no queue tells of mounts before Linux 6.15");
         fp_mounts_destroy(&m);
@@ -405,41 +313,23 @@ START_TEST(mounts_are_told_until_they_are_drained)
 }
 END_TEST
 
-/* Changes on another file system are not reported, whatever their names. */
-START_TEST(another_file_system_is_another_one)
-{
-    if (!begin(1))
-        return;
-    ck_assert_int_eq(mkdir(in_dir("b"), 0755), 0);
-    ck_assert_int_eq(mount("b", in_dir("b"), "tmpfs", 0, NULL), 0);
-    drain();
-    unit_write_file(in_dir("b/elsewhere"), "x");
-    drain();
-    assert_nothing_of("elsewhere");
-    ck_assert_int_eq(umount(in_dir("b")), 0);
-}
-END_TEST
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("watch_places");
     TCase *t = unit_add_case(s, "places", setup, teardown, 20);
 
-    tcase_add_loop_test(t, one_key_for_one_thing, 0, KINDS);
+    tcase_add_test(t, one_key_for_one_thing);
     tcase_add_test(t, place_where_nothing_tells);
     tcase_add_test(t, place_that_may_not_be_read);
     tcase_add_test(t, names_alone);
     tcase_add_test(t, writes_to_what_lies_in_a_directory);
     tcase_add_test(t, no_more_watches);
-    tcase_add_loop_test(t, workers_share_what_was_opened, 0, KINDS);
+    tcase_add_test(t, workers_share_what_was_opened);
     t = unit_add_case(s, "queue", setup, teardown, 60);
-    tcase_add_loop_test(t, events_can_be_waited_for, 0, KINDS);
-    tcase_add_loop_test(t, many_events_in_one_go, 0, KINDS);
-    tcase_add_loop_test(t, more_events_than_the_queue_holds, 0, KINDS);
-    t = unit_add_case(s, "marks", setup, teardown, 20);
-    tcase_add_test(t, marks_are_listed_until_the_unmount);
-    tcase_add_test(t, what_holds_the_roots_is_marked);
-    tcase_add_test(t, another_file_system_is_another_one);
+    tcase_add_test(t, events_can_be_waited_for);
+    tcase_add_test(t, many_events_in_one_go);
+    tcase_add_test(t, more_events_than_the_queue_holds);
+    t = unit_add_case(s, "mounts", setup, teardown, 20);
     tcase_add_test(t, mounts_are_told_until_they_are_drained);
     return s;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A directory that is watched by inotify or by fanotify, and its events. Without the right to mark
- * file systems (CAP_SYS_ADMIN; Linux 5.17), the tests of fanotify report that they are skipped.
+ * A directory that is watched, and its events.
  */
 #ifndef FP_WATCH_KIT_H
 #define FP_WATCH_KIT_H
@@ -10,14 +9,11 @@
 #include <sys/mount.h>
 
 #include "changes/watch.h"
-#include "changes/watch_fanotify.h"
 #include "unit.h"
 
 #define MAX_EVENTS 4096
-#define KINDS      2 /* most tests are run for inotify and for fanotify */
 
 static struct fp_watch watch;
-static enum fp_watch_by by;
 static char dir[PATH_MAX];
 static bool mounted;
 static int fds_at_rest;
@@ -105,8 +101,7 @@ static inline bool was_told(char how, const struct fp_watch_key *key, const char
 
 static inline void assert_told(char how, const struct fp_watch_key *key, const char *name)
 {
-    ck_assert_msg(was_told(how, key, name), "by %s: no '%c' of \"%s\" among %u events", fp_watch_by_text(by),
-                  how, name, told.n);
+    ck_assert_msg(was_told(how, key, name), "no '%c' of \"%s\" among %u events", how, name, told.n);
 }
 
 /* The same for the events that wait now. */
@@ -137,7 +132,7 @@ static inline fp_status try_place(const char *path, struct fp_watch_key *key)
 
     ck_assert_int_ne(fd, -1);
     ck_assert_int_eq(fstat(fd, &st), 0);
-    status = fp_watch_place(&watch, by, fd, S_ISDIR(st.st_mode), key);
+    status = fp_watch_place(&watch, fd, S_ISDIR(st.st_mode), key);
     close(fd);
     return status;
 }
@@ -147,14 +142,13 @@ static inline struct fp_watch_key place(const char *path)
     struct fp_watch_key key;
 
     ck_assert_int_eq((int)try_place(path, &key), FP_OK);
-    ck_assert_uint_gt(key.len, 1);
-    ck_assert_uint_eq(key.bytes[0], (unsigned)by);
+    ck_assert_uint_gt(key.len, 0);
     return key;
 }
 
 static inline void skip(const char *why)
 {
-    fprintf(stderr, "SKIPPED: a test of %s: %s (%s)\n", fp_watch_by_text(by), why, strerror(errno));
+    fprintf(stderr, "SKIPPED: a test of inotify: %s (%s)\n", why, strerror(errno));
 }
 
 /* A file system of its own, so that no other process's changes are reported. */
@@ -167,26 +161,10 @@ static inline bool mount_own(void)
     return true;
 }
 
-static inline bool open_fanotify(void)
+/* The directory and the "file" in it are watched. */
+static inline void begin(void)
 {
-    watch.fanotify = fp_fanotify_open();
-    if (watch.fanotify == -1)
-        return false;
-    watch.marks = fp_fanotify_open_marks(watch.fanotify);
-    ck_assert_ptr_nonnull(watch.marks);
-    return mount_own() && fp_fanotify_mark(watch.fanotify, dir);
-}
-
-/* The directory and the "file" in it are watched.  False: skipped. */
-static inline bool begin(int number)
-{
-    by = number == 0 ? FP_BY_INOTIFY : FP_BY_FANOTIFY;
-    if (by == FP_BY_FANOTIFY && !open_fanotify()) {
-        skip("file systems cannot be marked");
-        return false;
-    }
-    if (by == FP_BY_INOTIFY)
-        ck_assert(fp_watch_open(&watch));
+    ck_assert(fp_watch_open(&watch));
     ck_assert_int_eq(chmod(dir, 0755), 0);
     ck_assert_int_eq(mkdir(in_dir("out"), 0755), 0);
     ck_assert_int_eq(mkdir(in_dir("d"), 0755), 0);
@@ -196,7 +174,6 @@ static inline bool begin(int number)
     drain();
     drain();
     ck_assert_uint_eq(told.n, 0);
-    return true;
 }
 
 static inline void setup(void)
@@ -211,7 +188,6 @@ static inline void teardown(void)
 {
     fp_watch_close(&watch);
     ck_assert_int_eq(watch.inotify, -1);
-    ck_assert_int_eq(watch.fanotify, -1);
     if (mounted)
         ck_assert_int_eq(umount2(dir, MNT_DETACH), 0);
     ck_assert_int_eq(unit_open_fds(), fds_at_rest);
@@ -242,10 +218,10 @@ static inline void assert_changed(bool in_directory)
     ck_assert_uint_eq(told.lost, 0);
 }
 
-/* By inotify only the file reports writes. */
+/* Only the file itself reports writes. */
 static inline void assert_file_changed(void)
 {
-    assert_changed(by == FP_BY_FANOTIFY);
+    assert_changed(false);
 }
 
 #endif
