@@ -29,7 +29,6 @@
 #include "rewrite.h"
 #include "sections.h"
 #include "shadow.h"
-#include "speling.h"
 #include "start.h"
 #include "status/counters.h"
 #include "status/snapshot.h"
@@ -83,7 +82,6 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
         fp_settings_finish(pconf, each);
     fp_settings_share_names(s);
     fp_multiviews_begin();
-    fp_speling_begin(pconf);
     fp_daemon_begin(fp_settings_of(s)->external == FP_DAEMON_ELSEWHERE);
     /* A pass that only checks the configuration starts nothing. */
     if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
@@ -143,8 +141,6 @@ static int respond_status(request_rec *r)
 
 static void register_hooks(apr_pool_t *p)
 {
-    static const char *const before_speling[] = { "mod_speling.c", NULL };
-
     (void)p;
     fp_rewrite_register();
     fp_shadow_register();
@@ -168,8 +164,6 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_perdir_config(fp_htaccess_keep, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_type_checker(fp_multiviews_before, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_fixups(fp_multiviews_after, NULL, NULL, APR_HOOK_REALLY_FIRST);
-    ap_hook_fixups(fp_speling_before, NULL, before_speling, APR_HOOK_LAST);
-    ap_hook_fixups(fp_speling_after, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(respond_status, NULL, NULL, APR_HOOK_MIDDLE);

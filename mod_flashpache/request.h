@@ -87,7 +87,7 @@ void fp_request_begin(request_rec *r);
  * take over the configuration of its subrequests. */
 void fp_request_hold(request_rec *r, struct fp_item *item);
 
-/* ---- for multiviews.c and speling.c ---- */
+/* ---- for multiviews.c ---- */
 
 /* Until fp_request_restore() m has the configuration conf for r's directory. */
 void fp_request_replace(request_rec *r, const module *m, void *conf);

@@ -28,7 +28,7 @@ CASES = {
     "listing/": (3 + ENTRIES, 3 + ENTRIES, 200),    # reads the directory, one stat an entry, . and .. included
     "ssi/page.shtml": (2, 0, 200),              # two included files: one stat each
     "speling/fil.txt": (1, 1, 301),             # reads the directory
-    "speling/absent-thing": (0, 0, 404),
+    "speling/absent-thing": (1, 1, 404),        # reads it, too
     "tested/file.txt": (2, 0, 200),             # RewriteCond -F: core's stat and mod_rewrite's
     "asked/name.txt": (1, 0, 200),              # -F of an expression, a file elsewhere: core's stat of what was found
     "asked/url.txt": (0, 0, 200),               # -U

@@ -12,10 +12,7 @@ import tree
 from fetch import Client
 from httpd import MODULES_DIR
 from test_walk_calls import LIMITS
-from trace import PathTrace
-from waiting import wait_for
 
-SETTLED_S = 3.1         # names are kept of a directory without changes for two to three seconds
 KINDS = {"all": "CheckSpelling On", "case": "CheckSpelling On\nCheckCaseOnly On", "stem": "CheckSpelling On\nCheckBasenameMatch Off",
          "off": "CheckSpelling Off", "none": "", "accepts": "CheckSpelling On\nAcceptPathInfo On"}
 NAMES = ("file.txt", "File.html", "letter", "ab", "a", ".hidden", "two.dots.txt", "long-name-of-a-file.tar.gz", "ä.txt", "sub")
@@ -66,13 +63,6 @@ def servers(lab, base, request):
     lab.end()
 
 
-def wait_until_settled(root):
-    probe = root / "now"
-    newest = max(path.stat().st_ctime for path in root.iterdir() if path.is_dir())
-    wait_for(lambda: tree.put(probe, "").stat().st_ctime > newest + SETTLED_S, "the directories to be settled")
-    probe.unlink()
-
-
 def ask(client, path):
     client.conn.request("GET", path, headers={"Host": client.host})
     answer = client.conn.getresponse()
@@ -92,9 +82,8 @@ def compare(stock, flash, paths):
 
 
 def test_names_are_corrected_as_by_stock(servers):
-    stock, flash, root = servers
+    stock, flash, _ = servers
     source = random.Random(20)
-    wait_until_settled(root)
     kinds = (*KINDS, "access")
     paths = [quote(f"/{kind}/{wrong(name, source)}") for kind in kinds for name in (*NAMES, "dangling") for _ in range(TIMES)]
     seen = compare(stock, flash, paths + [f"/{kind}/nothing-like-it" for kind in kinds] * 2)
@@ -104,7 +93,6 @@ def test_names_are_corrected_as_by_stock(servers):
 @pytest.mark.needs_flashpache
 def test_a_name_that_was_made_or_has_gone_counts_at_once(servers):
     stock, flash, root = servers
-    wait_until_settled(root)
     asked = ["/all/mistaken.txt"] * 3
     assert compare(stock, flash, asked) == {404}
     for number in range(CHANGES):
@@ -112,25 +100,3 @@ def test_a_name_that_was_made_or_has_gone_counts_at_once(servers):
         assert compare(stock, flash, asked) <= {300, 301}, number
         made.unlink()
         assert compare(stock, flash, asked) == {404}, number
-
-
-@pytest.mark.needs_flashpache
-@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace to see the path calls")
-def test_nothing_is_read_where_no_name_is_similar(servers):
-    _, flash, root = servers
-    wait_until_settled(root)
-    with Client(flash.port) as client:
-        def fetch(times):
-            for kind in ("all", "stem", "none", "access"):
-                for _ in range(times):
-                    assert client.get(f"/{kind}/nothing-like-it")[0] == 404
-        fetch(4)
-        # A child that waits for a processor misses the daemon's heartbeat: then mod_speling reads, as in stock.
-        with PathTrace(flash.pids(), flash.dir / "strace.txt") as trace:
-            made = [0]
-
-            def makes_no_call():
-                fetch(TIMES)
-                made.append(len(trace.calls(root)))
-                return made[-1] == made[-2]
-            wait_for(makes_no_call, "a round without path calls")
