@@ -347,8 +347,6 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
         note_failure(r, settings, path, st);
         return DECLINED;
     }
-    if (settings->engine == FP_ENGINE_SHADOW)
-        fp_request_add_times(r, 0, fp_now_ns() - began_ns);
     fp_request_remember(r, found.lease, found.outcome);
     fp_request_note(r, found.outcome);
     return DECLINED;

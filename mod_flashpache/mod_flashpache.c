@@ -143,7 +143,6 @@ static void register_hooks(apr_pool_t *p)
 {
     (void)p;
     fp_rewrite_register();
-    fp_shadow_register();
     ap_hook_expr_lookup(fp_expression_find, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_check_config(fp_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_check_config(check_daemon, NULL, NULL, APR_HOOK_LAST);
@@ -169,7 +168,6 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_handler(respond_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_insert_filter(fp_shadow_time_open, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_insert_error_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(fp_request_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
     APR_OPTIONAL_HOOK(ap, status_hook, fp_status_section, NULL, NULL, APR_HOOK_MIDDLE);

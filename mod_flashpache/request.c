@@ -37,7 +37,6 @@ struct slot {
     bool handled;              /* in the first request's slot: a handler ran in the family */
     bool serving;              /* this request's handler has begun */
     bool handled_before;       /* before this request's handler began */
-    bool timed;                /* in the first request's slot: the family is in FP_COUNT_TIMED */
     ap_conf_vector_t *hidden;  /* the configuration that .. */
     ap_conf_vector_t *shown;   /* .. this one replaces */
     apr_hash_t *held;          /* the items of the family, struct fp_item *; NULL: none yet */
@@ -552,18 +551,6 @@ void fp_request_add_us(request_rec *r, apr_uint64_t us)
     if (before != NULL)
         us += (apr_uint64_t)apr_atoi64(before);
     apr_table_setn(r->notes, "flashpache-us", apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, us));
-}
-
-void fp_request_add_times(request_rec *r, apr_uint64_t stock_ns, apr_uint64_t remaining_ns)
-{
-    const unsigned host = fp_settings_of(r->server)->host;
-    struct slot *first = make_slot(first_request(r));
-
-    if (!first->timed)
-        fp_count(host, FP_COUNT_TIMED);
-    first->timed = true;
-    fp_count_add(host, FP_COUNT_STOCK_NS, stock_ns);
-    fp_count_add(host, FP_COUNT_REMAINING_NS, remaining_ns);
 }
 
 int fp_request_log(request_rec *r)

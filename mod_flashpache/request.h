@@ -75,10 +75,6 @@ bool fp_request_may_follow_program(const request_rec *r);
 /* Adds to the note "flashpache-us". */
 void fp_request_add_us(request_rec *r, apr_uint64_t us);
 
-/* FlashpacheEngine Shadow: counts the time of httpd's own
- * call, and what would remain of it with FlashpacheEngine On. */
-void fp_request_add_times(request_rec *r, apr_uint64_t stock_ns, apr_uint64_t remaining_ns);
-
 /* ---- for htaccess.c ---- */
 
 /* At the creation of a request, so that its items are released after all other cleanups. */

@@ -6,11 +6,9 @@
 #include <apr_strings.h>
 #include <http_log.h>
 #include <http_request.h>
-#include <util_filter.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "common/clock.h"
 #include "file.h"
 #include "htaccess.h"
 #include "lease.h"
@@ -24,7 +22,6 @@ APLOG_USE_MODULE(flashpache);
 
 #define LOOKS_AGAIN   3
 #define PAUSE         apr_time_from_msec(10) /* after this the daemon has processed the event of a change */
-#define OPEN_FILTER   "FLASHPACHE_SHADOW_OPEN"
 #define MOST_A_SECOND 5u /* lines in the log of one child */
 
 /* The result of one look at a name. */
@@ -206,16 +203,13 @@ static void log_difference(const struct point *p, const struct sight *stock, con
                   more);
 }
 
-/* stock: httpd's own sight, which took so long. */
-static void compare(const struct point *p, struct sight *stock, apr_uint64_t stock_ns)
+static void compare(const struct point *p, struct sight *stock)
 {
     const unsigned host = fp_settings_of(p->r->server)->host;
-    const uint64_t began = fp_now_ns();
     struct sight ours;
     apr_uint32_t left_out = 0;
 
     our_sight(p, &ours);
-    fp_request_add_times(p->r, stock_ns, ours.status == AP_DECLINED ? stock_ns : fp_now_ns() - began);
     if (ours.status == AP_DECLINED)
         return;
     if (!p->q->compared) {
@@ -239,16 +233,13 @@ apr_status_t fp_shadow_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t want
 {
     struct point p = { .r = r, .q = fp_request_shadow(r), .path = r->filename, .wanted = wanted };
     struct sight stock;
-    uint64_t began, took;
     apr_status_t found;
 
     if (p.q == NULL)
         return AP_DECLINED;
-    began = fp_now_ns();
     found = stock.status = apr_stat(finfo, r->filename, wanted, r->pool);
-    took = fp_now_ns() - began;
     stock.finfo = *finfo;
-    compare(&p, &stock, took);
+    compare(&p, &stock);
     return found;
 }
 
@@ -257,50 +248,15 @@ apr_status_t fp_shadow_htaccess(request_rec *r, const char *dir, const char *nam
 {
     struct point p = { .r = r, .q = fp_request_shadow(r), .dir = dir, .name = name };
     struct sight stock;
-    uint64_t began, took;
     apr_status_t opened;
 
     if (p.q == NULL)
         return AP_DECLINED;
     *full_name = p.path = ap_make_full_path(r->pool, dir, name);
-    began = fp_now_ns();
     opened = ap_pcfg_openfile(file, r->pool, *full_name);
-    took = fp_now_ns() - began;
     stock.status = opened;
     if (opened == APR_SUCCESS)
         stock_sight(&p, &stock);
-    compare(&p, &stock, took);
+    compare(&p, &stock);
     return opened;
-}
-
-/* ---- the open of the response's file ---- */
-
-/* Passes everything on. The first brigade of core's default handler
- * has the opened file; any other handler's time is its own. */
-static apr_status_t first_brigade(ap_filter_t *f, apr_bucket_brigade *bb)
-{
-    const uint64_t *began = f->ctx, took = fp_now_ns() - *began;
-    const struct fp_request *q = fp_request_shadow(f->r);
-
-    ap_remove_output_filter(f);
-    if (q != NULL && !APR_BRIGADE_EMPTY(bb) && APR_BUCKET_IS_FILE(APR_BRIGADE_FIRST(bb)))
-        fp_request_add_times(f->r, took, q->lease->file != NULL ? 0 : took);
-    return ap_pass_brigade(f->next, bb);
-}
-
-void fp_shadow_register(void)
-{
-    /* Before all others, whose time is none of the open's. */
-    ap_register_output_filter(OPEN_FILTER, first_brigade, NULL, AP_FTYPE_RESOURCE - 1);
-}
-
-void fp_shadow_time_open(request_rec *r)
-{
-    uint64_t *began;
-
-    if (fp_request_shadow(r) == NULL || r->finfo.filetype != APR_REG)
-        return;
-    began = apr_palloc(r->pool, sizeof(*began));
-    ap_add_output_filter(OPEN_FILTER, began, r, r->connection);
-    *began = fp_now_ns();
 }

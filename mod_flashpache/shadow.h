@@ -8,10 +8,6 @@
  * counts.
  *
  * The content of small files is not compared: the daemon reads it itself.
- *
- * Stats and opens of httpd are timed, and so is what would remain of them with FlashpacheEngine On. The
- * daemon walks before httpd does. So after a miss httpd finds the kernel's caches warm, and the saving is
- * estimated too low.
  */
 #ifndef FP_SHADOW_H
 #define FP_SHADOW_H
@@ -24,10 +20,5 @@
 apr_status_t fp_shadow_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted);
 apr_status_t fp_shadow_htaccess(request_rec *r, const char *dir, const char *name, ap_configfile_t **file,
                                 const char **full_name);
-
-/* Once, before insert_filter may run. */
-void fp_shadow_register(void);
-/* insert_filter: core's default handler opens the file between this and the first brigade. */
-void fp_shadow_time_open(request_rec *r);
 
 #endif

@@ -208,11 +208,6 @@ static const struct command {
       "          [--links follow|owner|none] PATH|URL\n" INDENT
       "the system calls of stock httpd for a request, and the\n" INDENT "cache entries that answer them\n",
       ctl_explain, true },
-    { "shadow",
-      "  shadow [URL]             what Flashpache would save, by virtual host, after\n" INDENT
-      "FlashpacheEngine Shadow; URL: httpd's status page\n" INDENT
-      "(-: the page for scripts from standard input)\n",
-      ctl_shadow, true },
     { "purge",
       "  purge [--root DIR] PATH|URL...\n" INDENT "invalidate the entries of these paths\n"
       "  purge [--root DIR] --tree DIR|URL...\n" INDENT "of these directories and everything below them\n"

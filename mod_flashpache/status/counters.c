@@ -134,7 +134,7 @@ apr_status_t fp_counters_init(struct fp_counters *kept, apr_pool_t *process, con
 
 /* ---- counting ---- */
 
-void fp_count_add(unsigned host, enum fp_count what, apr_uint64_t n)
+void fp_count(unsigned host, enum fp_count what)
 {
     unsigned stripe;
 
@@ -142,12 +142,7 @@ void fp_count_add(unsigned host, enum fp_count what, apr_uint64_t n)
         return;
     /* Glibc knows the processor without asking the system. */
     stripe = (unsigned)sched_getcpu() & (n_stripes - 1);
-    atomic_fetch_add_explicit(&blocks[stripe * n_hosts + host].counts[what], n, memory_order_relaxed);
-}
-
-void fp_count(unsigned host, enum fp_count what)
-{
-    fp_count_add(host, what, 1);
+    atomic_fetch_add_explicit(&blocks[stripe * n_hosts + host].counts[what], 1, memory_order_relaxed);
 }
 
 apr_uint64_t fp_counters_sum(unsigned host, enum fp_count what)

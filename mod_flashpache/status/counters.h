@@ -43,7 +43,6 @@ void fp_counters_end_child(void);
 
 /* host: its index among the names. */
 void fp_count(unsigned host, enum fp_count what);
-void fp_count_add(unsigned host, enum fp_count what, apr_uint64_t n);
 
 /* Reports what this child holds now. */
 void fp_counters_set_usage(const struct fp_usage *now);

@@ -41,9 +41,6 @@ enum fp_count {
     FP_COUNT_ABSENT = FP_OUTCOMES, /* the answer is that the path does not exist */
     FP_COUNT_COMPARED,             /* FlashpacheEngine Shadow: compared with httpd's own look */
     FP_COUNT_DIFFERENT,            /* and found different */
-    FP_COUNT_TIMED,                /* and timed; a subrequest is part of its main request */
-    FP_COUNT_STOCK_NS,             /* the time of httpd's own stats and opens */
-    FP_COUNT_REMAINING_NS, /* what would remain: the time of questions, and of calls without an answer */
     FP_COUNTS
 };
 

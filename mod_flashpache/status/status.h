@@ -23,9 +23,7 @@ void fp_status_page(request_rec *r, const struct fp_snapshot *f);
 void fp_status_lines(request_rec *r, const struct fp_snapshot *f);
 void fp_status_metrics(request_rec *r, const struct fp_snapshot *f);
 
-/* Sections of fp_status_page(): the prediction of FlashpacheEngine
- * Shadow, file systems with their latency, and all counters folded away. */
-void fp_status_write_shadow(request_rec *r, const struct fp_snapshot *f);
+/* Sections of fp_status_page(): file systems with their latency, and all counters folded away. */
 void fp_status_write_mounts(request_rec *r, const struct fp_snapshot *f);
 void fp_status_write_raw(request_rec *r, const struct fp_snapshot *f);
 

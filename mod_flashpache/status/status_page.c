@@ -303,7 +303,6 @@ void fp_status_page(request_rec *r, const struct fp_snapshot *f)
 
     write_head(r, f, &health);
     write_outcomes(r, f);
-    fp_status_write_shadow(r, f);
     write_reasons(r, &f->total);
     fp_status_write_mounts(r, f);
     write_slow(r, f);

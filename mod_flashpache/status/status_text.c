@@ -52,9 +52,6 @@ static void write_counts(request_rec *r, const struct fp_snapshot_host *h, const
     ap_rprintf(r, "FlashpacheAbsent%s: " U64 "\n", of, h->counts[FP_COUNT_ABSENT]);
     ap_rprintf(r, "FlashpacheShadowCompared%s: " U64 "\n", of, h->counts[FP_COUNT_COMPARED]);
     ap_rprintf(r, "FlashpacheShadowDifferent%s: " U64 "\n", of, h->counts[FP_COUNT_DIFFERENT]);
-    ap_rprintf(r, "FlashpacheShadowTimed%s: " U64 "\n", of, h->counts[FP_COUNT_TIMED]);
-    ap_rprintf(r, "FlashpacheShadowStockUs%s: " U64 "\n", of, h->counts[FP_COUNT_STOCK_NS] / 1000);
-    ap_rprintf(r, "FlashpacheShadowRemainingUs%s: " U64 "\n", of, h->counts[FP_COUNT_REMAINING_NS] / 1000);
 }
 
 void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f)
@@ -127,18 +124,6 @@ static void write_count(request_rec *r, const struct fp_snapshot *f, enum fp_cou
         const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
 
         ap_rprintf(r, "%s{vhost=\"%s\"} " U64 "\n", name, label(r->pool, h->name), h->counts[what]);
-    }
-}
-
-static void write_seconds(request_rec *r, const struct fp_snapshot *f, enum fp_count what, const char *name,
-                          const char *help)
-{
-    begin(r, name, "counter", help);
-    for (int i = 0; i < f->hosts->nelts; i++) {
-        const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
-
-        ap_rprintf(r, "%s{vhost=\"%s\"} %.6f\n", name, label(r->pool, h->name),
-                   (double)h->counts[what] / 1e9);
     }
 }
 
@@ -239,12 +224,6 @@ void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
                 "Requests compared with what httpd found.");
     write_count(r, f, FP_COUNT_DIFFERENT, "flashpache_shadow_different_total",
                 "Requests for which httpd found something else.");
-    write_count(r, f, FP_COUNT_TIMED, "flashpache_shadow_timed_total",
-                "Requests in the two sums of seconds.");
-    write_seconds(r, f, FP_COUNT_STOCK_NS, "flashpache_shadow_stock_seconds_total",
-                  "Time of httpd's own stats and opens.");
-    write_seconds(r, f, FP_COUNT_REMAINING_NS, "flashpache_shadow_remaining_seconds_total",
-                  "Time that would remain of them with FlashpacheEngine On.");
     write_gauge(r, "flashpache_children", f->children, "Children of httpd that report.");
     write_gauge(r, "flashpache_leases", f->usage.leases, "Answers that children keep.");
     write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors, "Descriptors that they hold open.");

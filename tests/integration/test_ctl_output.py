@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """flashpachectl, every command: no name that strangers chose makes the terminal do anything, nor a line of its own. What it takes
-for a URL, and how long it waits for one."""
+for a URL."""
 
 import re
-import socket
 import subprocess
-import threading
-import time
 
 import pytest
 
@@ -17,8 +14,6 @@ pytestmark = pytest.mark.needs_flashpache
 # Escape, bell, a control of UTF-8 above ASCII, and the end of a line.
 HOSTILE = "x\x1b]0;title\x07\x9b31m\r\x7f\nFORGED line"
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-PAGE = f"FlashpacheLease: 1\nFlashpacheShadowTimed[{HOSTILE}]: 2\n".replace("\nFORGED", "FORGED") + \
-    "FlashpacheShadowTimed[a\x1b\x9b]: 2\nFlashpacheShadowStockUs[a\x1b\x9b]: 9\n"
 # The arguments of each command, and what it reads; {} is a file of that name, {dir} its directory.
 CASES = {
     "status": [([HOSTILE], "")], "list": [([HOSTILE], "")], "check": [([HOSTILE], ""), ([], "")], "top": [(["-n", HOSTILE], ""), (["-n", "1"], "")],
@@ -27,7 +22,6 @@ CASES = {
                (["y" * 5000 + HOSTILE], "")],
     "explain": [(["{}"], ""), (["--root", "{dir}", "--index", HOSTILE, "{dir}/"], ""), ([f"--links={HOSTILE}", "{}"], ""),
                 (["--root", "{dir}", "http://a/%1b%07%0aFORGED"], ""), ([f"http://a/%{HOSTILE}"], "")],
-    "shadow": [(["-"], PAGE), ([HOSTILE], ""), ([f"http://{HOSTILE}/"], ""), ([f"http://localhost:1/{HOSTILE}"], ""), (["-"], HOSTILE)],
     "purge": [(["{}"], ""), (["--root", "{}", "http://a/" + HOSTILE], ""), (["{}/absent"], ""), (["--tree", "{}"], "")],
     "warm": [(["-"], "{}\n{}/absent\n" + "z" * 5000 + HOSTILE + "\n"), ([HOSTILE], ""), (["-"], f"{HOSTILE}\0\n")],
     "switch": [(["{dir}/link", "{}"], ""), (["{dir}/link", HOSTILE], ""), (["--force", "{dir}/link", HOSTILE], ""), (["{}", "{}"], ""),
@@ -97,65 +91,3 @@ def test_a_path_that_has_a_url_in_it(flashpachectl, daemon, base, path):
 def test_a_url(flashpachectl, daemon, base, url):
     done = flashpachectl("-s", daemon.socket, "purge", "--root", base / "www", url)
     assert done.returncode == 0 and f"nothing was known of {base}/www/a.html:" in done.stdout, done
-
-
-class Server:
-    """Answers one request by some bytes, with a pause before each."""
-
-    def __init__(self, family, pieces, pause_s=0.):
-        self.listener = socket.socket(family)
-        self.listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
-        self.listener.listen()
-        self.port = self.listener.getsockname()[1]
-        self.pieces, self.pause_s = pieces, pause_s
-        self.asked = b""
-        self.thread = threading.Thread(target=self._serve)
-        self.thread.start()
-
-    def _serve(self):
-        connection = self.listener.accept()[0]
-        try:
-            self.asked = connection.recv(4096)
-            for piece in self.pieces:
-                time.sleep(self.pause_s)
-                connection.sendall(piece)
-        except OSError:
-            pass        # it has gone
-        finally:
-            connection.close()
-
-    def end(self):
-        self.thread.join()
-        self.listener.close()
-
-
-PAGE_OF_ONE = b"HTTP/1.0 200 OK\r\n\r\nFlashpacheLease: 1\nFlashpacheShadowTimed[a:80]: 2\nFlashpacheShadowStockUs[a:80]: 4000\n"
-
-
-@pytest.mark.parametrize("family,host", ((socket.AF_INET6, "[::1]"), (socket.AF_INET, "127.0.0.1")))
-def test_a_page_by_address(flashpachectl, family, host):
-    try:
-        server = Server(family, [PAGE_OF_ONE])
-    except OSError as why:
-        pytest.skip(f"needs {host}: {why}")
-    done = flashpachectl("shadow", f"http://{host}:{server.port}/page")
-    server.end()
-    assert (done.returncode, done.stdout.split(":")[0]) == (0, "a"), done
-    assert f"Host: {host}:{server.port}\r\n".encode() in server.asked
-
-
-@pytest.mark.parametrize("url,why", [
-    ("http://user:pw@localhost/page", "a password in a URL is not sent"), ("http://[::1/page", "no port"),
-    ("http://[::1]8/page", "no port"), ("http://a:123456789/page", "no port"), ("http://:80/", "no host in it"),
-])
-def test_urls_that_are_none(flashpachectl, url, why):
-    done = flashpachectl("shadow", url)
-    assert done.returncode == 1 and why in done.stderr and "pw" not in done.stderr, done
-
-
-def test_the_time_is_that_of_the_whole(flashpachectl):
-    """Each piece comes in time, the page does not: some 100 s long."""
-    server = Server(socket.AF_INET, [PAGE_OF_ONE[at:at + 1] for at in range(len(PAGE_OF_ONE))], 0.2)
-    done = flashpachectl("-T", "500", "shadow", f"http://127.0.0.1:{server.port}/page", timeout=15)
-    server.end()
-    assert done.returncode == 1 and "not all of the page came in 500 ms: -T allows more" in done.stderr

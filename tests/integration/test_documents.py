@@ -57,8 +57,6 @@ ELSEWHERE = {
     "[Service]": "systemd's",
     "scrape_configs": "Prometheus'",
     "FP0120": "test_shadow: a line of the log",
-    "curl -s 'https": "test_forecast",
-    "www.example.org:80: 3": "test_forecast: what flashpachectl shadow prints",
     "/ ext4 inotify": "test_control: what flashpachectl mounts prints",
     "tests/lab/outage.py": "test_outage",
     "kubectl": "test_recipes: the pod",
