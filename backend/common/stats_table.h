@@ -12,13 +12,6 @@
 #define FP_LATENCY_BUCKETS  22
 #define FP_LATENCY_FIRST_US 64u
 
-/* Earlier names, reported beside the present ones for one release. */
-#define FP_STATS_DEPRECATED(ROW) \
-    ROW(absent, cache.negatives, gauge, "Deprecated: negative") \
-    ROW(absent_hits, dispatch.negative_hits, counter, "Deprecated: negative_hits") \
-    ROW(places, cache.open_dirs, gauge, "Deprecated: open_dirs") \
-    ROW(helpers, workers.alive, gauge, "Deprecated: workers")
-
 #define FP_STATS_TABLE(ROW) \
     ROW(hits, dispatch.hits, counter, "Questions answered from the cache") \
     ROW(misses, dispatch.misses, counter, "Questions for which a walk began") \
@@ -109,7 +102,6 @@
     ROW(long_timers, turn.by[FP_WORK_TIMER], counter, "of these: heartbeats, refreshes, deadlines") \
     ROW(long_fleet, turn.by[FP_WORK_FLEET], counter, "of these: messages of the fleet") \
     ROW(long_workers, turn.by[FP_WORK_WORKER], counter, "of these: workers replaced") \
-    ROW(long_reloads, turn.by[FP_WORK_RELOAD], counter, "of these: rereading the configuration") \
-    FP_STATS_DEPRECATED(ROW)
+    ROW(long_reloads, turn.by[FP_WORK_RELOAD], counter, "of these: rereading the configuration")
 
 #endif

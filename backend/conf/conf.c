@@ -136,31 +136,24 @@ static const struct setting mount_settings[] = {
 };
 #define MOUNT_SETTINGS (sizeof(mount_settings) / sizeof(mount_settings[0]))
 
-/* The old names, all of numbers, go on working for one release. */
+/* Settings of earlier releases, and what to write instead. */
 static const struct {
-    const char *old, *new;
-} renamed[] = {
-    { "helpers", "workers" },
-    { "mount_helpers", "mount_workers" },
-    { "max_absent", "max_negative" },
+    const char *key, *instead;
+    enum kind kind;
+} gone[] = {
+    { "helpers", "write workers", NUMBER },
+    { "mount_helpers", "write mount_workers", NUMBER },
+    { "max_absent", "write max_negative", NUMBER },
+    { "pid_file", "leave it out: who started flashpached knows its number", TEXT },
 };
-#define RENAMED (sizeof(renamed) / sizeof(renamed[0]))
-
-static const char *present_name(const char *key)
-{
-    for (size_t i = 0; i < RENAMED; i++) {
-        if (strcmp(renamed[i].old, key) == 0)
-            return renamed[i].new;
-    }
-    return key;
-}
+#define GONE (sizeof(gone) / sizeof(gone[0]))
 
 /* The row of that section's key, which has one. */
 static const struct setting *row_of(cfg_t *cfg, const char *key)
 {
     const struct setting *s = strcmp(cfg_name(cfg), "mount") == 0 ? mount_settings : settings;
 
-    for (key = present_name(key); strcmp(s->key, key) != 0; s++)
+    for (; strcmp(s->key, key) != 0; s++)
         ;
     return s;
 }
@@ -225,22 +218,14 @@ static void complain(cfg_t *cfg, const char *format, va_list ap)
     fputc('\n', stderr);
 }
 
-/* Warns of an old name, but not in fp_conf_reload(), whose file another process has just loaded. */
-static int check_renamed(cfg_t *cfg, cfg_opt_t *opt)
+static int check_gone(cfg_t *cfg, cfg_opt_t *opt)
 {
-    cfg_error(cfg, "%s is called %s now: the old name goes with the next release", opt->name,
-              present_name(opt->name));
-    return check_setting(cfg, opt);
-}
+    size_t i = 0;
 
-/* The setting is accepted for one release; nothing reads it. */
-static int check_pid_file(cfg_t *cfg, cfg_opt_t *opt)
-{
-    cfg_error(cfg,
-              "%s has no effect: flashpached stays in the foreground, and the process that "
-              "started it knows its number; the setting goes with the next release",
-              opt->name);
-    return 0;
+    while (strcmp(gone[i].key, opt->name) != 0)
+        i++;
+    cfg_error(cfg, "%s is no setting any more: %s", opt->name, gone[i].instead);
+    return -1;
 }
 
 /* libconfuse gets no defaults: so an option without a value was not given. */
@@ -257,9 +242,8 @@ static cfg_opt_t make_option(const char *key, enum kind kind)
 
 static cfg_t *make_table(void)
 {
-    cfg_opt_t mount_opts[MOUNT_SETTINGS + 1] = { 0 }, opts[SETTINGS + RENAMED + 5] = { 0 };
+    cfg_opt_t mount_opts[MOUNT_SETTINGS + 1] = { 0 }, opts[SETTINGS + GONE + 4] = { 0 };
     const cfg_opt_t others[] = {
-        CFG_STR("pid_file", NULL, CFGF_NODEFAULT),
         CFG_STR_LIST("roots", "{}", CFGF_NONE),
         CFG_SEC("mount", mount_opts, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
         fp_conf_fleet_section(),
@@ -270,11 +254,13 @@ static cfg_t *make_table(void)
 
     for (size_t i = 0; i < MOUNT_SETTINGS; i++)
         mount_opts[i] = make_option(mount_settings[i].key, mount_settings[i].kind);
-    mount_opts[MOUNT_SETTINGS] = others[4];
+    mount_opts[MOUNT_SETTINGS] = others[3];
     for (size_t i = 0; i < SETTINGS; i++)
         opts[n++] = make_option(settings[i].key, settings[i].kind);
-    for (size_t i = 0; i < RENAMED; i++)
-        opts[n++] = make_option(renamed[i].old, NUMBER);
+    for (size_t i = 0; i < GONE; i++) {
+        opts[n] = make_option(gone[i].key, gone[i].kind);
+        opts[n++].validcb = check_gone;
+    }
     memcpy(opts + n, others, sizeof(others));
     cfg = cfg_init(opts, CFGF_NONE);
     if (cfg == NULL)
@@ -287,27 +273,6 @@ static cfg_t *make_table(void)
 }
 
 /* ---- file and overrides ---- */
-
-/* Gives the values of old names to the present ones. */
-static int take_renamed(cfg_t *cfg, bool override)
-{
-    for (size_t i = 0; i < RENAMED; i++) {
-        cfg_opt_t *old = cfg_getopt(cfg, renamed[i].old), *new = cfg_getopt(cfg, renamed[i].new);
-
-        if (cfg_opt_size(old) == 0)
-            continue;
-        if (!override && cfg_opt_size(new) > 0) {
-            fprintf(stderr,
-                    "flashpached: %s: %s is the old name of %s, and both are given: leave "
-                    "the old one out\n",
-                    cfg->filename, old->name, new->name);
-            return -1;
-        }
-        cfg_opt_setnint(new, cfg_opt_getnint(old, 0), 0);
-        cfg_free_value(old);
-    }
-    return 0;
-}
 
 static int set_one(cfg_t *cfg, const char *setting)
 {
@@ -329,9 +294,7 @@ static int set_one(cfg_t *cfg, const char *setting)
         return -1; /* libconfuse has said why */
     if (cfg_setopt(cfg, opt, eq + 1) == NULL)
         return -1;
-    if (opt->validcb != NULL && opt->validcb(cfg, opt) == -1)
-        return -1;
-    return take_renamed(cfg, true);
+    return opt->validcb != NULL ? opt->validcb(cfg, opt) : 0;
 }
 
 /* Parses the text of a file, which is checked before; name is for messages. */
@@ -368,16 +331,13 @@ static int parse_fd(cfg_t *cfg, int fd, const char *name)
         fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", name, strerror(errno));
     free(text);
     fp_close(&fd);
-    return rc == 0 ? take_renamed(cfg, false) : -1;
+    return rc;
 }
 
 static int parse_file(cfg_t *cfg, const char *file)
 {
     cfg_set_validate_func(cfg, "user", check_name);
     cfg_set_validate_func(cfg, "group", check_name);
-    for (size_t i = 0; i < RENAMED; i++)
-        cfg_set_validate_func(cfg, renamed[i].old, check_renamed);
-    cfg_set_validate_func(cfg, "pid_file", check_pid_file);
     return file == NULL ? 0 : parse_fd(cfg, open(file, O_RDONLY | O_CLOEXEC), file);
 }
 

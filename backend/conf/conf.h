@@ -68,7 +68,7 @@ struct fp_conf *fp_conf_read(const char *file, bool *socket_given_r);
 
 /*
  * The same as fp_conf_load() from an open file, which another process has checked (monitor.h).  Does not look
- * up the names of user and group, but takes uid and gid from now, and warns of no old names.
+ * up the names of user and group, but takes uid and gid from now.
  */
 struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides, size_t n);
 void fp_conf_destroy(struct fp_conf **conf);

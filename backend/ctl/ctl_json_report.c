@@ -13,20 +13,12 @@
 static const char *const names[] = { FP_STATS_TABLE(NAME) };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
-/* Earlier names, beside the present ones. */
-static const char *const deprecated[] = { FP_STATS_DEPRECATED(NAME) };
-#define DEPRECATED (sizeof(deprecated) / sizeof(deprecated[0]))
-
 void ctl_json_stats(struct ctl_json *j, const char *report)
 {
     ctl_json_begin(j, "stats", '{');
     for (size_t i = 0; i < NAMES; i++)
         ctl_json_number(j, names[i], ctl_value(report, names[i]));
     ctl_json_end(j, '}');
-    ctl_json_begin(j, "deprecated", '[');
-    for (size_t i = 0; i < DEPRECATED; i++)
-        ctl_json_text(j, NULL, deprecated[i]);
-    ctl_json_end(j, ']');
 }
 
 /* ---- the daemon itself ---- */

@@ -8,7 +8,6 @@
 
 #include "ctl/ctl_json.h"
 
-/* "stats" and, for names that will go, "deprecated". */
 void ctl_json_stats(struct ctl_json *j, const char *report);
 /* "daemon" */
 void ctl_json_about(struct ctl_json *j, const char *report);

@@ -163,24 +163,15 @@ static const struct known {
 
 static void write_daemon_number(request_rec *r, const struct fp_snapshot_counter *c)
 {
-    const char *name = apr_pstrcat(r->pool, "flashpached_", c->name, NULL);
     const struct known *k = known, *end = known + sizeof(known) / sizeof(known[0]);
+    const char *name;
 
     while (k < end && strcmp(k->name, c->name) != 0)
         k++;
-    if (k < end && strcmp(k->type, "gauge") == 0) {
-        write_gauge(r, name, c->value, k->help);
-        return;
-    }
-    /* Until 0.2 the counters also have their former names. */
-    begin(r, name, "untyped",
-          k < end ? "The former name of the counter in _total." : "A name of another release.");
+    name = apr_pstrcat(r->pool, "flashpached_", c->name,
+                       k < end && strcmp(k->type, "counter") == 0 ? "_total" : "", NULL);
+    begin(r, name, k < end ? k->type : "untyped", k < end ? k->help : "A name of another release.");
     ap_rprintf(r, "%s " U64 "\n", name, c->value);
-    if (k < end) {
-        name = apr_pstrcat(r->pool, name, "_total", NULL);
-        begin(r, name, "counter", k->help);
-        ap_rprintf(r, "%s " U64 "\n", name, c->value);
-    }
 }
 
 static void write_histogram(request_rec *r, const char *name, const struct fp_snapshot_latency *l)

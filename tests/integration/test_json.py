@@ -70,12 +70,12 @@ def test_status(server, document, ctl):
     assert f"log_level {about['log_level']}, seccomp {'on' if has_filters() else 'off'}, prompt on" in text
     assert set(found["stats"]) == {name for name, _ in words(ctl("stats"))}
     assert f" of {about['workers_wanted']}, " in text and f" of {about['max_connections']}; " in text
-    assert set(found) == {"daemon", "stats", "deprecated", "mounts", "lookups", "slow"}
+    assert set(found) == {"daemon", "stats", "mounts", "lookups", "slow"}
 
 
 def test_stats(document, ctl):
     found, text = document("stats"), dict(words(ctl("stats")))
-    assert set(found) == {"version", "stats", "deprecated", "mounts", "lookups"}
+    assert set(found) == {"version", "stats", "mounts", "lookups"}
     still = ("workers", "content_files", "long_turns", "fleet_member", "watches_refused", "noisy")
     assert {name: found["stats"][name] for name in still} == {name: int(text[name]) for name in still}
     points = {line[-1] for line in words(ctl("stats", "--latency"))[1:]}

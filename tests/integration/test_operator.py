@@ -51,10 +51,6 @@ def test_json(server, root, ctl):
     get(server.port, "/one.txt")
     told = json.loads(ctl("stats", "--json"))
     assert set(told["stats"]) == set(counters(ctl))
-    for old, new in (("absent", "negative"), ("absent_hits", "negative_hits"), ("places", "open_dirs"),
-                     ("helpers", "workers")):
-        assert told["stats"][old] == told["stats"][new] and old in told["deprecated"]
-        assert new not in told["deprecated"]
     assert told["stats"]["files"] >= 1 and all(isinstance(v, int) for v in told["stats"].values())
     with open("/proc/self/mountinfo") as mounts:
         assert len(told["mounts"]) == len(list(mounts))

@@ -126,8 +126,7 @@ def test_settings():
     table = re.search(r"^static const struct setting settings\[\].*?^\};", source, re.M | re.S).group()
     keys = set(re.findall(r'^    (?:TEXT_OF\(|NUMBER_OF\(fp_conf, |WORD_OF\(fp_conf, "|\{ ")([a-z_]+)', table, re.M))
     section = re.compile(r'\bCFG_(?:STR|INT|INT_CB|BOOL|STR_LIST|SEC)\("([a-z_]+)"')
-    # pid_file has no effect any more: the pages say so, and have no row for it.
-    keys |= {*section.findall(source), "fleet"} - {"pid_file"}
+    keys |= {*section.findall(source), "fleet"}
     of_fleet = set(section.findall((REPO / "backend/conf/conf_fleet.c").read_text())) - {"fleet"}
     settings, fleet = guide("flashpached.conf.md").split("## Fleet")
     assert set(re.findall(r"^\| `([a-z_]+)` \|", settings, re.M)) == keys

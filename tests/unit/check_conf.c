@@ -208,69 +208,6 @@ START_TEST(destroying_nothing)
 }
 END_TEST
 
-/* ---- settings that were renamed ---- */
-
-/* Taken, with one line that says all of these words. */
-static void assert_warned(const char *text, const char *override, const char *old, const char *new)
-{
-    ck_assert_msg(load(text, override), "%s", said);
-    ck_assert_msg(lines_said() == 1, "not one line: %s", said);
-    ck_assert_msg(strstr(said, old) != NULL && strstr(said, new) != NULL, "%s", said);
-}
-
-START_TEST(old_names_go_on_working)
-{
-    assert_warned("helpers = 7\n", NULL, "conf:1: helpers", "workers");
-    ck_assert_uint_eq(conf->workers, 7);
-    assert_warned("ttl_ms = 5\nmount_helpers = 2\n", NULL, "conf:2: mount_helpers", "mount_workers");
-    ck_assert_uint_eq(conf->mount_workers, 2);
-    assert_warned(NULL, "max_absent=99", "max_absent", "max_negative");
-    ck_assert_uint_eq(conf->max_negative, 99);
-    ck_assert(!load("helpers = 2\nworkers = 3\n", NULL));
-    ck_assert_ptr_nonnull(strstr(said, "helpers is the old name of workers, and both are given"));
-    ck_assert(!load("max_negative = 90\nmax_absent = 90\n", NULL));
-    ck_assert_ptr_nonnull(strstr(said, "max_absent is the old name of max_negative"));
-}
-END_TEST
-
-/* The command line overrides the file by either name. */
-START_TEST(old_and_new_names_on_the_command_line)
-{
-    assert_warned("workers = 2\n", "helpers=3", "helpers", "workers");
-    ck_assert_uint_eq(conf->workers, 3);
-    assert_warned("helpers = 2\n", "workers=3", "conf:1: helpers", "workers");
-    ck_assert_uint_eq(conf->workers, 3);
-}
-END_TEST
-
-START_TEST(old_names_have_the_bounds_of_the_new)
-{
-    ck_assert(!load("helpers = 257\n", NULL));
-    ck_assert_ptr_nonnull(strstr(said, "helpers = 257 is out of range: use 1 to 256"));
-    ck_assert(!load(NULL, "max_absent=0"));
-    ck_assert_ptr_nonnull(strstr(said, "max_absent = 0 is out of range"));
-}
-END_TEST
-
-START_TEST(the_pid_file_has_no_effect)
-{
-    assert_warned("pid_file = \"/run/x.pid\"\n", NULL, "conf:1: pid_file", "no effect");
-    assert_warned(NULL, "pid_file=/run/x.pid", "pid_file", "no effect");
-}
-END_TEST
-
-START_TEST(old_names_in_a_file_that_is_reread)
-{
-    struct fp_conf *c = reread("helpers = 5\npid_file = \"/run/x\"\n", "mount_helpers=3");
-
-    ck_assert_ptr_nonnull(c);
-    ck_assert_uint_eq(c->workers, 5);
-    ck_assert_uint_eq(c->mount_workers, 3);
-    fp_conf_destroy(&c);
-    ck_assert_ptr_null(reread("helpers = 5\nworkers = 5\n", "mount_helpers=3"));
-}
-END_TEST
-
 /* ---- settings fixed at the start ---- */
 
 START_TEST(settings_that_need_a_restart)
@@ -328,6 +265,16 @@ START_TEST(bounds_are_said)
     assert_refused("max_entries = 4294967296", NULL, "4294967296", "16 to");
     assert_refused(NULL, "workers=", "workers", NULL);
     assert_refused("max_bytes = 1048575", NULL, "max_bytes", "1048576 to");
+}
+END_TEST
+
+START_TEST(settings_of_earlier_releases)
+{
+    assert_refused("ttl_ms = 5\nhelpers = 7\n", NULL, "conf:2: helpers", "write workers");
+    assert_refused("mount_helpers = 2\n", NULL, "conf:1: mount_helpers", "write mount_workers");
+    assert_refused(NULL, "max_absent=99", "max_absent", "write max_negative");
+    assert_refused("pid_file = \"/run/x.pid\"\n", NULL, "conf:1: pid_file", "leave it out");
+    ck_assert_ptr_null(reread("helpers = 5\n", "workers=3"));
 }
 END_TEST
 
@@ -609,16 +556,12 @@ int main(void)
     tcase_add_test(t, null_device_is_an_empty_file);
     tcase_add_test(t, user_is_taken);
     tcase_add_test(t, group_is_taken);
-    tcase_add_test(t, old_names_go_on_working);
-    tcase_add_test(t, old_and_new_names_on_the_command_line);
-    tcase_add_test(t, old_names_have_the_bounds_of_the_new);
-    tcase_add_test(t, the_pid_file_has_no_effect);
-    tcase_add_test(t, old_names_in_a_file_that_is_reread);
     tcase_add_test(t, settings_that_need_a_restart);
     tcase_add_test(t, read_without_becoming_the_daemon);
     t = unit_add_case(s, "refused", setup, teardown, 30);
     tcase_add_loop_test(t, numbers_that_are_none_or_out_of_range, 0, NUMBERS);
     tcase_add_test(t, bounds_are_said);
+    tcase_add_test(t, settings_of_earlier_releases);
     tcase_add_test(t, unknown_settings);
     tcase_add_test(t, overrides_that_are_none);
     tcase_add_test(t, mistakes_in_the_file);

@@ -16,7 +16,7 @@ START_TEST(settings_given_twice)
         { "roots = {\"/a\"}\nroots = {}\n", "roots is given twice", "conf:2" },
         { "roots = {\"/a\"}\nroots += {\"/b\"}\n", "roots is given twice", "conf:2" },
         { "roots = {\"/a\", # one\n\"/b\",\n\"/a\"}\n", "\"/a\" twice", "conf:3" },
-        { "helpers = 2\nhelpers = 2\n", "helpers is given twice", "conf:2" },
+        { "max_queue = 2\nmax_queue = 2\n", "max_queue is given twice", "conf:2" },
         { "mount \"/a\" { ttl_ms = 5\n ttl_ms = 6 }\n", "ttl_ms is given twice", "conf:2" },
         { "fleet { }\n", "needs", "conf:1" },
         { "workers = 2 mount \"/a\" { ttl_ms = 5 } fleet { name = \"a\" name = \"b\" }",
@@ -41,7 +41,7 @@ START_TEST(settings_given_twice)
 END_TEST
 
 static const char *const numbers[] = { "workers",   "ttl_ms",          "slow_log_ms",
-                                       "max_bytes", "max_descriptors", "helpers" };
+                                       "max_bytes", "max_descriptors", "max_queue" };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(numbers[0])))
 
 START_TEST(numbers_are_decimal)
