@@ -293,7 +293,7 @@ static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, c
     const struct fp_entry *e = fp_entry_find(c, path, len);
     const struct fp_watch_key *own = fp_entry_own_key(dir);
 
-    if (!dir->validity.by_directory || now_ms >= dir->seen_ms + dir->ttl_ms / 2
+    if (!dir->validity.by_directory || now_ms >= dir->seen_ms + dir->ttl_ms / 4 * 3
         || (e != NULL && e->seen_ms >= dir->seen_ms) || own == NULL
         || fp_dependencies_any_happened(c->dependencies, own, dir->seen_ms)
         || fp_dependencies_happened(c->dependencies, own, "", 0, dir->seen_ms))

@@ -223,11 +223,22 @@ static uint64_t half_ms(const struct fp_entry *e)
     return e->seen_ms + e->ttl_ms / 2;
 }
 
-/* When the entry is looked at again if it is in use. Where looks cost a server operations that is later, and only a use
- * of the quarter before counts: else a path that is asked for now and then would cost more than without us. */
+/* When the entry is looked at again if it is in use, and from when on its use counts. Where looks cost a server operations
+ * that is late, and only a use just before counts: a path that is asked for each second costs less without that look. */
 static uint64_t due_ms(const struct fp_entry *e)
 {
+    return e->validity.by_directory ? e->seen_ms + e->ttl_ms / 8 * 7 : half_ms(e);
+}
+
+static uint64_t counts_ms(const struct fp_entry *e)
+{
     return e->validity.by_directory ? e->seen_ms + e->ttl_ms / 4 * 3 : half_ms(e);
+}
+
+/* When its timer is to come again: it was not in use, or its look, or one at a directory above, is under way. */
+static uint64_t again_ms(const struct fp_entry *e, uint64_t now_ms)
+{
+    return now_ms + e->ttl_ms / (e->validity.by_directory ? 32 : 8) + 1;
 }
 
 bool fp_entry_had_settled(const struct fp_entry *e, const struct fp_meta *m, uint64_t at_ms)
@@ -243,10 +254,10 @@ static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry
     const uint64_t settled_ms = e->seen_ms + FP_SETTLED_MS;
     const struct fp_meta *m = fp_entry_target(e);
 
-    if (settled_ms < half_ms(e) && fp_entry_is_file(e) && m->size > 0 && m->size <= c->content.file_max
+    if (settled_ms < counts_ms(e) && fp_entry_is_file(e) && m->size > 0 && m->size <= c->content.file_max
         && !fp_entry_had_settled(e, m, e->seen_ms) && fp_meta_had_settled(m, settled_ms))
         return settled_ms;
-    return half_ms(e);
+    return counts_ms(e);
 }
 
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
@@ -288,13 +299,14 @@ bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e)
     return e->used;
 }
 
-/* True if the entry is in use.  Then all above it is in use too, and may be past half of its TTL already. */
+/* True if the entry is in use.  Then all above it is in use too, and may be past half of its TTL already (first_due() knows
+ * where it waits longer). */
 static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
     if (!fp_entry_is_used(c, e))
         return false;
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
-        if (!p->used && half_ms(p) <= now_ms)
+        if (!p->used && !p->validity.by_directory && half_ms(p) <= now_ms)
             set_refresh(c, p, now_ms);
         p->used = true;
     }
@@ -328,18 +340,18 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
         if (d == NULL)
             return NULL;
         e = (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
-        if (now_ms < due_ms(e) && half_ms(e) <= now_ms) {
+        if (now_ms < due_ms(e) && counts_ms(e) <= now_ms) {
             take_referenced(c, e);
             e->used = false;
             set_refresh(c, e, due_ms(e));
             continue;
         }
-        set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
+        set_refresh(c, e, again_ms(e, now_ms));
         if (e->generation != 0 && e->expires_ms > now_ms && !fp_entry_is_purged(c, e)
             && (is_used(c, e, now_ms) || is_needed(e, now_ms))) {
             --*looks;
             e = first_due(e, now_ms);
-            set_refresh(c, e, now_ms + e->ttl_ms / 8 + 1);
+            set_refresh(c, e, again_ms(e, now_ms));
             return e;
         }
     }

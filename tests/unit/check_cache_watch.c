@@ -166,14 +166,14 @@ static uint64_t asked_ms(const char *path)
     return base.asked_ms;
 }
 
-/* One look at the directory does for what lies in it, for half of its TTL, and until something happens there. */
+/* One look at the directory does for what lies in it, for three quarters of its TTL, and until something happens there. */
 START_TEST(names_of_a_directory_are_asked_for_once)
 {
     const uint64_t began = kit_now_ms;
 
     walked_remote("/a", "dd");
     ck_assert_uint_eq(asked_ms("/a/f"), began);
-    kit_now_ms += REMOTE_TTL / 2 - 1;
+    kit_now_ms += REMOTE_TTL / 4 * 3 - 1;
     ck_assert_uint_eq(asked_ms("/a/f"), began);
     kit_now_ms++;
     ck_assert_uint_eq(asked_ms("/a/f"), 0);
@@ -199,11 +199,11 @@ START_TEST(a_directory_is_due_before_its_files)
     walked_remote("/a/u", "ddu");
     walked_remote("/a/v", "ddu");
     ck_assert(known("/a/u") && known("/a/v"));
-    kit_now_ms += REMOTE_TTL / 2 + REMOTE_TTL / 16;
+    kit_now_ms += REMOTE_TTL / 4 * 3 + REMOTE_TTL / 32;
     ck_assert(!fp_cache_take_refresh(cache, kit_now_ms, &looks, &next));
-    kit_now_ms += REMOTE_TTL / 8;
+    kit_now_ms += REMOTE_TTL / 32;
     ck_assert(_i == 0 || (known("/a/u") && known("/a/v")));
-    kit_now_ms += REMOTE_TTL / 8;
+    kit_now_ms += REMOTE_TTL / 16 + REMOTE_TTL / 32;
     if (_i == 0) {
         ck_assert(!fp_cache_take_refresh(cache, kit_now_ms, &looks, &next));
         return;
@@ -212,7 +212,7 @@ START_TEST(a_directory_is_due_before_its_files)
     memcpy(first, next.path, next.len);
     ck_assert_str_eq(first, "/a");
     walked_remote("/a", "dd");
-    kit_now_ms += REMOTE_TTL / 8 + 2;
+    kit_now_ms += REMOTE_TTL / 16;
     ck_assert(fp_cache_take_refresh(cache, kit_now_ms, &looks, &next));
     ck_assert_uint_eq(next.len, 4);
     ck_assert(asked_ms("/a/u") > 0 && asked_ms("/a/v") > 0);
