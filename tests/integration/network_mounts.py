@@ -142,6 +142,18 @@ def mounted(kind, at, options=""):
         shutil.rmtree(behind, ignore_errors=True)
 
 
+def mount_command(mount):
+    """That mounts it again as it is now."""
+    source, fs_type, options = _run("findmnt", "-n", "-o", "SOURCE,FSTYPE,OPTIONS", mount.at).stdout.split()
+    return ["mount", "-t", fs_type, "-o", options, source, str(mount.at)]
+
+
+def manual_advice(directory):
+    """What httpd's manual advises for documents there: a child dies where a file that it has mapped shrinks."""
+    done = _run("findmnt", "-n", "-o", "FSTYPE", "-T", directory, check=False)
+    return "EnableMMAP Off\n" if done.stdout.strip() in ("nfs", "nfs4", "cifs") else ""
+
+
 @contextmanager
 def nfs_server_away():
     """It answers no client in the block, and then starts anew."""

@@ -50,7 +50,8 @@ class Quick:
         self.socket.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{length}{fields}\r\n".encode() + body)
 
     def read(self):
-        """The reply; ConnectionError if the connection ends before its end."""
+        """The reply; ConnectionError if the connection ends before its end. A server that closes it after a reply, as
+        httpd does after status 500, gets a new one."""
         data = self._more(b"")
         while (end := data.find(b"\r\n\r\n")) < 0:
             data = self._more(data)
@@ -59,6 +60,8 @@ class Quick:
         length = 0 if status in WITHOUT_BODY else int(LENGTH.search(head).group(1))
         while len(body) < length:
             body = self._more(body)
+        if b"\r\nconnection: close" in head.lower():
+            self.again()
         return Reply(status, head, body)
 
     def _more(self, data):

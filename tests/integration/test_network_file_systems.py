@@ -7,135 +7,24 @@ Flashpache may not fail more often than stock does. Each test prints its line of
 stock and of Flashpache.
 
 Runs in the virtual machine of scripts/test vm.
-
-FLASHPACHE_TRIES  how many tries of each change
 """
 
-import functools
-import itertools
 import os
 import shutil
 import subprocess
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-import filesystems
 import network_mounts
-import procs
 import tree
-from forms import chosen
-from httpd import user_ids
-from quick import Quick
-from waiting import wait_for
+from network_site import AGAIN, KINDS, ROUNDS, TRIES, becomes_true, row, serve, served, warm
 
 pytestmark = pytest.mark.skipif(not network_mounts.INSIDE, reason=network_mounts.NEEDS)
-KINDS = [kind for kind in filesystems.GIVEN or network_mounts.KINDS if kind in network_mounts.KINDS]
-TRIES = int(os.environ.get("FLASHPACHE_TRIES") or chosen(20, 200))
-ROUNDS, PAUSE_S = 12, 0.25
-AGAIN = 3               # of them, just before the change
-CONNECTIONS = 3         # so that several children have looked at each file
-SIZES = (1 << 10, 300_000, 1 << 10, 300_000, 1 << 10, 3_000_000)
 DENIED = "Require all denied\n"
 # A change at the server shows when the client's attributes have expired, and then the daemon's answer. Stock waits for the former.
 EXPIRES_S = 1
-LATEST_S = 20           # ends a hang, measures nothing
 UNUSED_S = 10
-NOTHING = object()      # any body
-
-
-# Many times the same.
-content = functools.cache(tree.content)
-
-
-@dataclass
-class Try:
-    """One file of its own directory, below the mount; `url` leads to the file."""
-    server: object
-    directory: Path
-    url: str
-    size: int
-
-    @property
-    def file(self):
-        return self.directory / "file.bin"
-
-    @property
-    def body(self):
-        return content("old", self.size)
-
-    @property
-    def new(self):
-        return content("new", self.size)
-
-    def ask(self, url=None, method="GET", body=b"", fields=""):
-        return self.server.ask(url or self.url, method, body, fields)
-
-    def shows(self, status, body=NOTHING, url=None):
-        reply = self.ask(url)
-        return reply.status == status and (body is NOTHING or reply.body == body)
-
-    def make(self, number):
-        """Every other file is old: new ones are not kept as long."""
-        self.directory.mkdir(parents=True)
-        self.file.write_bytes(self.body)
-        if number % 2:
-            os.utime(self.file, (tree.MTIME, tree.MTIME))
-        for path in (self.file, self.directory):
-            os.chown(path, *user_ids())
-
-    def warm(self):
-        return self.shows(200, self.body)
-
-
-class Server:
-    """One of the two, with connections to it."""
-
-    def __init__(self, name, httpd):
-        self.name, self.httpd = name, httpd
-        self.connections = itertools.cycle([Quick(httpd.port) for _ in range(CONNECTIONS)])
-
-    def ask(self, url, method, body, fields):
-        connection = next(self.connections)
-        reply = connection.ask(url, method, body, fields)
-        if b"connection: close" in reply.head.lower():
-            connection.again()
-        return reply
-
-
-class Site:
-    def __init__(self, kind, mount, servers):
-        self.kind, self.mount, self.servers = kind, mount, servers
-
-    def tries(self, server, name):
-        return [Try(server, self.mount.at / f"{name}-{server.name}/{number}", f"/{name}-{server.name}/{number}/file.bin",
-                    SIZES[number % len(SIZES)]) for number in range(TRIES)]
-
-
-# Of directories: a socket's path has room for 107 bytes.
-_numbers = itertools.count()
-
-
-@contextmanager
-def served(kind, base, lab, options=""):
-    """A mount, and both servers on it."""
-    base = base / f"m{next(_numbers)}"
-    base.mkdir()
-    with network_mounts.mounted(kind, base / "www", options) as mount:
-        mount.at.chmod(0o755)
-        servers = []
-        for name, start in (("stock", lambda *a, **k: lab.stock(*a, **k).start()), ("flashpache", lab.under_test)):
-            locks = base / f"locks-{name}"
-            locks.mkdir()
-            os.chown(locks, *user_ids())
-            config = (f"KeepAliveTimeout 7200\nMaxKeepAliveRequests 0\nDavLockDB {locks}/lock\n"
-                      f"<Directory {mount.at}>\nAllowOverride All\nDav On\n</Directory>\n")
-            servers.append(Server(name, start(f"{name}-{base.name}", mount.at, config=config, extra_modules=("dav", "dav_fs"))))
-        yield Site(kind, mount, servers)
-        lab.end()
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -263,21 +152,6 @@ CHANGES = (unlink, rename_over, write_in_place, truncate, append, change_mode, d
            create_after_404, rename_directory, remove_directory, remove_tree, leave_nothing, hidden_name)
 
 
-def warm(tries):
-    """Every file, a dozen times in some seconds; both servers in turn."""
-    for number, one in enumerate(tries):
-        one.make(number)
-    for _ in range(ROUNDS - AGAIN):
-        serve(tries)
-        time.sleep(PAUSE_S)
-    serve(tries, AGAIN)
-
-
-def serve(tries, times=1):
-    wrong = [one.url for _ in range(times) for one in tries if not one.warm()]
-    assert not wrong, wrong
-
-
 def failures(tries, change):
     count = 0
     for one in tries:
@@ -287,13 +161,6 @@ def failures(tries, change):
             print(f"{one.server.name} {one.url}: {problem}")
             count += 1
     return count
-
-
-def row(capsys, kind, name, counts, tries=TRIES):
-    with capsys.disabled():
-        print(f"\n{kind:18} {name:20} stock {counts['stock']:3} of {tries}   flashpache {counts['flashpache']:3} of {tries}",
-              flush=True)
-    assert counts["flashpache"] <= counts["stock"], (kind, name, counts)
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
@@ -320,13 +187,6 @@ def replaced_behind(behind, one):
 def removed_behind(behind, one):
     (behind / "file.bin").unlink()
     return lambda: one.shows(404)
-
-
-def becomes_true(condition):
-    try:
-        return wait_for(condition, "the change", LATEST_S)
-    except TimeoutError:
-        return False
 
 
 @pytest.mark.parametrize("change", (replaced_behind, removed_behind), ids=lambda change: change.__name__)
@@ -357,24 +217,3 @@ def test_unmount(kind, base, lab, capsys):
             time.sleep(UNUSED_S)
             counts[name] = 0 if unmounted(site.mount) else 1
     row(capsys, kind, "umount", counts, 1)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("nfs")])
-def test_the_end_while_the_server_is_away(kind, base, lab):
-    """SIGTERM ends the daemon and all its processes, though workers wait for the server."""
-    below = base / f"{kind}-end"
-    below.mkdir()
-    with served(kind, below, lab) as site:
-        [server] = [one for one in site.servers if one.name == "flashpache"]
-        tries = site.tries(server, "end")
-        warm(tries)
-        daemon = server.httpd.daemon
-        with network_mounts.nfs_server_away():
-            asked = [subprocess.Popen(["curl", "-s", "-o", "/dev/null", "-m", "3", server.httpd.url(one.url + end)])
-                     for one in tries[:8] for end in ("", ".absent")]
-            for process in asked:
-                process.wait()
-            family = daemon.family()
-            daemon.process.terminate()
-            assert daemon.process.wait(LATEST_S) == 0
-            wait_for(lambda: not [pid for pid in family if procs.state(pid) not in ("", "Z", None)], "all its processes to end", LATEST_S)
