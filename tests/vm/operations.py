@@ -2,38 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many operations a request costs at the file server, with a stock httpd and with Flashpache.
 
-  tests/vm/run python3 tests/vm/operations.py [--files N,...] [--rates N,...] [KIND]...      nfs4, nfs3 and cifs by default
+  tests/vm/run python3 tests/vm/operations.py [--files N,...] [--rates N,...] [--options OPTIONS]... [KIND]...
 
-A line for each number of files in use and each rate: the operations during SECONDS of random requests, counted by
-the client. Every file has been asked for before. No delegations; settings are the defaults. In emulation the higher rate is
-not reached: the line says which one was.
+KIND is nfs4, nfs3 or cifs, by default each. OPTIONS are further ones of mount, such as noac; each is a measurement of its own.
+
+A line for each number of files in use and each rate: the operations during random requests, counted by the client. Every
+file has been asked for before. No delegations; settings are the defaults. In emulation the higher rate is not reached:
+the line says which one was.
 """
 
 import argparse
-import os
+import itertools
 import random
 import re
-import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
-REPO = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO / "tests/integration"))
+import kit
+import network_mounts
+from quick import Quick
 
-import mount_namespace  # noqa: E402
-import network_mounts  # noqa: E402
-from daemon import Flashpached  # noqa: E402
-from httpd import Httpd  # noqa: E402
-from quick import Quick  # noqa: E402
-
-BUILD = Path(os.environ["FLASHPACHE_BUILD"])
 FILES, RATES = "1,100,10000", "1,10,1000"
-SECONDS = 10
+SECONDS = 10            # of each line, or what LEAST requests take
+LEAST = 30
 SIZE = 4096
 WARM_UP_S = (3, 1, 0)   # the files have just been made, and are kept by their content after two seconds
-A_DIRECTORY = 100       # files in each
 SHOWN = 4               # of the kinds of operation
 CONNECTIONS = 4
 # A mount's own connection and counters, even where another one leads to the same server.
@@ -61,66 +56,39 @@ class Load:
         self.files, self.random = files, random.Random(1)
         for pause_s in WARM_UP_S:
             for number in range(files):
-                assert self.connections[number % CONNECTIONS].ask(url(number)).status == 200
+                assert self.connections[number % CONNECTIONS].ask(kit.url(number)).status == 200
             time.sleep(pause_s)
-        self.last = time.monotonic()
 
     def run(self, rate):
-        """As many requests as came to pass in SECONDS."""
+        """How many requests came to pass, in how many seconds."""
         begin, count = time.monotonic(), 0
-        while (now := time.monotonic()) < begin + SECONDS:
+        end = begin + max(SECONDS, LEAST / rate)
+        while (now := time.monotonic()) < end:
             due = begin + count / rate
             if due > now:
-                time.sleep(min(due, begin + SECONDS) - now)
-            if time.monotonic() >= begin + SECONDS:
+                time.sleep(min(due, end) - now)
+            if time.monotonic() >= end:
                 break
-            reply = self.connections[count % CONNECTIONS].ask(url(self.random.randrange(self.files)))
+            reply = self.connections[count % CONNECTIONS].ask(kit.url(self.random.randrange(self.files)))
             assert reply.status == 200 and len(reply.body) == SIZE
             count += 1
-        return count
+        return count, time.monotonic() - begin
 
 
-def url(number):
-    return f"/d{number // A_DIRECTORY}/f{number}.html"
-
-
-def make(behind, files):
-    for number in range(files):
-        path = behind / url(number).lstrip("/")
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"x" * SIZE)
-        os.utime(path, (1_500_000_000, 1_500_000_000))
-
-
-def server(name, base, root):
-    config = f"KeepAliveTimeout 7200\nMaxKeepAliveRequests 0\n<Directory {root}>\nAllowOverride None\n</Directory>\n"
-    if name == "stock":
-        return Httpd(base, name, root, config=config).start(), None
-    daemon = Flashpached(base, f"{name}-daemon", BUILD / "backend/flashpached").start()
-    module = BUILD / "mod_flashpache/.libs/mod_flashpache.so"
-    return Httpd(base, name, root, config=config, socket=daemon.socket, module=module).start(), daemon
-
-
-def measure(kind, name, files, rates, base):
+def measure(kind, name, files, rates, options, base):
     operations = smb_operations if kind == "cifs" else nfs_operations
-    with network_mounts.mounted(kind, base / "www", OPTIONS[kind]) as mount:
-        mount.behind.chmod(0o755)
-        make(mount.behind, files)
-        httpd, daemon = server(name, base, mount.at)
-        try:
-            load = Load(httpd.port, files)
+    with network_mounts.mounted(kind, base / "www", ",".join(filter(None, (OPTIONS[kind], options)))) as mount:
+        kit.make(mount.behind, files, SIZE)
+        with kit.Server(name, base, mount.at) as server:
+            load = Load(server.httpd.port, files)
             for rate in rates:
                 before = operations(mount.at)
-                requests = load.run(rate)
+                requests, seconds = load.run(rate)
                 made = operations(mount.at) - before
                 total = made.total()
                 most = ", ".join(f"{each} {number}" for each, number in made.most_common(SHOWN))
-                print(f"{kind:6} {files:6} files, {rate:5}/s ({requests / SECONDS:6.1f}/s): {name:10} {total / requests:7.3f} a request, "
-                      f"{total / SECONDS:7.1f}/s: {most}", flush=True)
-        finally:
-            httpd.stop()
-            if daemon:
-                daemon.stop()
+                print(f"{kind:6} {options:18} {files:6} files, {rate:5}/s ({requests / seconds:6.1f}/s): {name:10} {total / requests:7.3f} a request, "
+                      f"{total / seconds:7.1f}/s: {most}", flush=True)
 
 
 def numbers(text):
@@ -128,21 +96,17 @@ def numbers(text):
 
 
 def main():
-    if not network_mounts.INSIDE:
-        sys.exit(network_mounts.NEEDS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=numbers, default=FILES)
     parser.add_argument("--rates", type=numbers, default=RATES)
+    parser.add_argument("--options", action="append")
     parser.add_argument("kinds", nargs="*")
     given = parser.parse_args()
-    mount_namespace.enter()
-    os.umask(0o022)
-    for kind in given.kinds or OPTIONS:
-        for files in given.files:
-            for name in ("stock", "flashpache"):
-                with tempfile.TemporaryDirectory(prefix="operations-") as directory:
-                    Path(directory).chmod(0o755)
-                    measure(kind, name, files, given.rates, Path(directory))
+    kit.begin()
+    for kind, options, files, name in itertools.product(given.kinds or OPTIONS, given.options or [""], given.files, kit.SERVERS):
+        with tempfile.TemporaryDirectory(prefix="operations-") as directory:
+            Path(directory).chmod(0o755)
+            measure(kind, name, files, given.rates, options, Path(directory))
 
 
 main()

@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""How many requests/s Flashpache answers for each one of a stock httpd, with a file server that is some milliseconds away.
+
+  tests/vm/run python3 tests/vm/capacity.py [--delays MS,...] [--mpms MPM,...] [--overrides None,All] [--rounds N]
+                                            [KIND]...      nfs4 and nfs3 by default
+
+A line for each delay, MPM, AllowOverride and load: medians of rounds in which the servers run in turn, each on a mount of
+its own, and the range of the ratio. The delay is that of each request to the file server, by netem. Every file has been
+asked for before. No delegations; settings are the defaults. Only the ratio says something about other machines.
+"""
+
+import argparse
+import contextlib
+import json
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import kit
+import network_mounts
+
+NFS_PORT = 2049
+FILES = 40
+SECONDS, ROUNDS = 3, 3
+BENCH = kit.BUILD / "tests/lab/flashpache-bench"
+# Bytes of a file, connections.
+LOADS = ((1024, 1), (1024, 16), (20480, 16))
+
+
+def _tc(*arguments):
+    subprocess.run(["tc", *map(str, arguments)], check=True)
+
+
+@contextlib.contextmanager
+def delayed(ms):
+    """Packets to the file server, on loopback, and no others."""
+    subprocess.run(["modprobe", "-a", "sch_prio", "sch_netem", "cls_u32"], check=True)
+    _tc("qdisc", "add", "dev", "lo", "root", "handle", "1:", "prio", "priomap", *[0] * 16)
+    try:
+        _tc("qdisc", "add", "dev", "lo", "parent", "1:3", "netem", "delay", f"{ms}ms", "limit", 100_000)
+        _tc("filter", "add", "dev", "lo", "parent", "1:", "protocol", "ip", "u32", "match", "ip", "dport", NFS_PORT, "0xffff",
+            "flowid", "1:3")
+        yield
+    finally:
+        _tc("qdisc", "del", "dev", "lo", "root")
+
+
+def load(port, seconds, connections, urls, out):
+    subprocess.run([BENCH, "--port", str(port), "-c", str(connections), "-d", str(seconds), "--random", "1", "--urls", urls,
+                    "--json", out], check=True, stdout=subprocess.DEVNULL)
+    return json.loads(out.read_text())["requests_per_s"]
+
+
+def measure(kind, base, mpm, override, rounds, told):
+    with contextlib.ExitStack() as stack:
+        servers = {}
+        for name in kit.SERVERS:
+            mount = stack.enter_context(network_mounts.mounted(kind, base / f"www-{name}", "nosharecache"))
+            for size in {size for size, _ in LOADS}:
+                (mount.behind / str(size)).mkdir()
+                kit.make(mount.behind / str(size), FILES, size)
+            mount.behind.chmod(0o755)
+            servers[name] = stack.enter_context(kit.Server(name, base, mount.at, mpm, override))
+        for size, connections in LOADS:
+            urls, out = base / "urls", base / "out.json"
+            urls.write_text("".join(f"/{size}{kit.url(number)}\n" for number in range(FILES)))
+            for server in servers.values():     # until new files are kept by their content, too
+                load(server.httpd.port, SECONDS, connections, urls, out)
+            made = {name: [] for name in servers}
+            for _ in range(rounds):
+                for name, server in servers.items():
+                    made[name].append(load(server.httpd.port, SECONDS, connections, urls, out))
+            stock, flash = (statistics.median(made[name]) for name in kit.SERVERS)
+            ratios = [two / one for one, two in zip(*made.values())]
+            print(f"{told} {mpm:8} {override:4} {size:6} bytes, {connections:3} connections: stock {stock:7.1f}/s, flashpache {flash:7.1f}/s, "
+                  f"{flash / stock:6.2f} ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
+
+
+def words(text):
+    return text.split(",")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--delays", type=words, default="1,10")
+    parser.add_argument("--mpms", type=words, default="event,prefork")
+    parser.add_argument("--overrides", type=words, default="None,All")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("kinds", nargs="*")
+    given = parser.parse_args()
+    kit.begin()
+    for kind in given.kinds or ("nfs4", "nfs3"):
+        for delay in given.delays:
+            for mpm in given.mpms:
+                for override in given.overrides:
+                    with tempfile.TemporaryDirectory(prefix="capacity-") as directory, delayed(delay):
+                        Path(directory).chmod(0o755)
+                        measure(kind, Path(directory), mpm, override, given.rounds, f"{kind:5} {delay:>3} ms")
+
+
+main()
