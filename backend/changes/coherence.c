@@ -94,7 +94,7 @@ static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, 
 
     if (f->noise == NULL || key->len == 0)
         return;
-    memcpy(&wd, key->bytes + 1, sizeof(wd));
+    memcpy(&wd, key->bytes, sizeof(wd));
     what = fp_noise_count(f->noise, wd, replaced, entries, fp_now_ms());
     if (what != FP_LEFT_OUT_NOT)
         leave_out(f, key, what);

@@ -64,7 +64,7 @@ class Site:
         self.stock = Connection(stock.start().port)
         self.ours = lab.under_test(f"ours-{self.kind}", self.served, mpm=mpm, limits=limits,
                                    config=config + children_config(log), admission=2,
-                                   daemon_settings=self.daemon_settings())
+                                   daemon_settings=settings(self.reported))
         self.children = Children(self.ours, log, count, each)
         return self
 

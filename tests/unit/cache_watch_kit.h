@@ -82,10 +82,10 @@ static inline void teardown(void)
 /* Of a directory or file by its path, as if the kernel named it by that. */
 static inline struct fp_watch_key key_of(const char *path, size_t len)
 {
-    const uint64_t number = kit_number(path, len, 'k');
-    struct fp_watch_key k = { .len = 9, .bytes = { 1 } };
+    const uint32_t number = (uint32_t)kit_number(path, len, 'k');
+    struct fp_watch_key k = { .len = sizeof(number) };
 
-    memcpy(k.bytes + 1, &number, sizeof(number));
+    memcpy(k.bytes, &number, sizeof(number));
     return k;
 }
 

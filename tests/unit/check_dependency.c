@@ -72,9 +72,9 @@ static void teardown(void)
 
 static struct fp_watch_key key(int number)
 {
-    struct fp_watch_key k = { .len = 5, .bytes = { 1 } };
+    struct fp_watch_key k = { .len = sizeof(number) };
 
-    memcpy(k.bytes + 1, &number, sizeof(number));
+    memcpy(k.bytes, &number, sizeof(number));
     return k;
 }
 
