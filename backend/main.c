@@ -340,7 +340,7 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     const struct fp_answer_table_counts answers = fp_answer_table_counts(d->tables.answers);
     const struct fp_contents_counts contents = fp_contents_counts(d->tables.contents);
     const struct fp_wakeups loop = d->wakeups;
-    const struct fp_turn_counts turn = fp_turn_counts();
+    const uint64_t long_pieces = fp_turn_long_pieces();
     const uint64_t out_of_memory = fp_memory_failures();
     const size_t closing = fp_closer_waiting();
     const uint64_t resident_bytes = fp_stats_resident_bytes(d->statm);

@@ -83,7 +83,7 @@ static void leave_out(struct fp_coherence *f, const struct fp_watch_key *key, en
             return;
         f->counts.left_out++;
     }
-    f->counts.by_end += f->deps.ops->unwatched(f->deps.ctx, key);
+    f->deps.ops->unwatched(f->deps.ctx, key);
     fp_watch_forget(f->deps.watch, key);
 }
 
@@ -104,12 +104,10 @@ static void on_changed(void *ctx, const struct fp_watch_key *key, const char *na
 {
     struct fp_coherence *f = ctx;
     const size_t before = f->visited;
-    size_t n = 0;
 
     f->counts.events++;
     if (f->visited <= MAX_VISITED)
-        n = f->deps.ops->changed(f->deps.ctx, key, name, len, replaced, &f->visited);
-    f->counts.by_inotify += n;
+        f->deps.ops->changed(f->deps.ctx, key, name, len, replaced, &f->visited);
     count_noise(f, key, replaced, f->visited - before);
 }
 
@@ -117,13 +115,13 @@ static void on_gone(void *ctx, const struct fp_watch_key *key)
 {
     struct fp_coherence *f = ctx;
 
-    f->counts.by_end += f->deps.ops->unwatched(f->deps.ctx, key);
+    f->deps.ops->unwatched(f->deps.ctx, key);
 }
 
 static void look_at_all(struct fp_coherence *f)
 {
     f->counts.losses++;
-    f->counts.by_loss += f->deps.ops->lost(f->deps.ctx);
+    f->deps.ops->lost(f->deps.ctx);
 }
 
 static void on_lost(void *ctx)
@@ -182,7 +180,6 @@ static void on_mounts_changed(struct fp_coherence *f)
     if (fp_mounts_changes(f->deps.mounts, take_mount, &r) > MOST_MOUNTS)
         r = (struct remounts){ { { "/", 0 } }, 1 };
     n = f->deps.ops->remounted(f->deps.ctx, r.list, r.n);
-    f->counts.by_mounts += n;
     if (n > 0)
         fp_log(FP_LOG_INFO, 40, "something was mounted or unmounted at %s%s: %zu entries are looked at again",
                r.n > 0 ? r.list[0].point : "a place unknown", r.n > 1 ? " and elsewhere" : "", n);

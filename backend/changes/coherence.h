@@ -79,9 +79,6 @@ struct fp_coherence_deps {
 
 struct fp_coherence_counts {
     uint64_t events, losses; /* losses: events that were lost, changes of mounts */
-    /* Entries invalidated, by cause: events, the end of a watch, lost events, a change of
-     * the table of mounts. */
-    uint64_t by_inotify, by_end, by_loss, by_mounts;
     /* Watches that were left out as too noisy, and how many objects are left out now. */
     uint64_t left_out, noisy;
     uint64_t watches_refused; /* the system's limit on watches was reached */

@@ -21,8 +21,6 @@
     ROW(hints_dropped, dispatch.hints_dropped, counter, "Hints of such paths that came while workers were busy") \
     ROW(stale, dispatch.stale, counter, "Questions answered by stale entries") \
     ROW(unanswered, dispatch.unanswered, counter, "Questions that got no answer") \
-    ROW(unavailable, dispatch.unavailable, counter, \
-        "Unanswered questions whose file system was out of service") \
     ROW(trips, dispatch.trips, counter, "How often a file system stopped answering") \
     ROW(out_of_service, dispatch.out, gauge, "File systems that do not answer") \
     ROW(inflight, dispatch.inflight, gauge, "Walks under way or waiting") \
@@ -34,17 +32,15 @@
     ROW(content_files, cache.content_files, gauge, "Files kept by their content") \
     ROW(content_bytes, cache.content_bytes, gauge, "Bytes of these contents") \
     ROW(content_memory, contents.bytes, gauge, "Memory for contents, gaps and those of no entry included") \
-    ROW(contents_kept, contents.kept, counter, "Contents in use that got another place") \
     ROW(contents_overwritten, contents.overwritten, counter, "Contents that gave their place to others") \
     ROW(answer_memory, answers.bytes, gauge, "Memory for the answers that all clients read") \
     ROW(answers_published, answers.published, counter, "Records put into the table of answers") \
-    ROW(answers_kept, answers.kept, counter, "Records in use that got another place") \
     ROW(answers_overwritten, answers.overwritten, counter, "Records that gave their place to others") \
     ROW(watches, cache.watches, gauge, "Directories and files that are watched") \
     ROW(watches_refused, coherence.watches_refused, counter, \
         "Watches that the system's limit refused (FP0042)") \
     ROW(events, coherence.events, counter, "Changes that were reported") \
-    ROW(changes, cache.changes, counter, "Entries invalidated after a change") \
+    ROW(changes, cache.changes, counter, "Entries invalidated, whatever the reason") \
     ROW(losses, coherence.losses, counter, "Events lost, and changes of the table of mounts") \
     ROW(left_out, coherence.left_out, counter, "Watches ended because they reported too many changes") \
     ROW(noisy, coherence.noisy, gauge, "Directories and files that change too often to be watched now") \
@@ -60,13 +56,6 @@
     ROW(accepted, listener.accepted, counter, "Connections accepted") \
     ROW(refused, listener.refused, counter, "Connections refused") \
     ROW(displaced, listener.displaced, counter, "Idle connections closed for new ones") \
-    ROW(negative_hits, dispatch.negative_hits, counter, \
-        "Hits that said that there is nothing, or nothing to be reached") \
-    ROW(invalidated_inotify, coherence.by_inotify, counter, "Entries invalidated by inotify") \
-    ROW(invalidated_unwatched, coherence.by_end, counter, "Entries invalidated by the end of a watch") \
-    ROW(invalidated_lost, coherence.by_loss, counter, "Entries invalidated by the loss of events") \
-    ROW(invalidated_mounts, coherence.by_mounts, counter, \
-        "Entries invalidated by a change of the table of mounts") \
     ROW(invalidated_purge, dispatch.purged, counter, "Entries that an operator purged") \
     ROW(invalidated_ttl, cache.expired, counter, "Questions whose entry had outlived its time to live") \
     ROW(found_changed, cache.differing, counter, "Entries that were found changed when looked at again") \
@@ -74,7 +63,6 @@
     ROW(fleet_connected, fleet.connected, gauge, "Whether the fleet's stream is being read") \
     ROW(fleet_sending, fleet.sending, gauge, "Whether Redis takes messages to the fleet") \
     ROW(fleet_published, fleet.published, counter, "Messages to the fleet") \
-    ROW(fleet_received, fleet.received, counter, "Messages from the fleet") \
     ROW(fleet_obeyed, fleet.obeyed, counter, "Messages from the fleet that were obeyed") \
     ROW(fleet_dropped, fleet.dropped, counter, \
         "Entries of the fleet's stream that are no message, or cannot be read") \
@@ -86,22 +74,6 @@
     ROW(out_of_memory, out_of_memory, counter, "How often the daemon had no memory for something") \
     ROW(purging, cache.purging, gauge, "Purges of which entries are still to be evicted") \
     ROW(visits, cache.visits, counter, "Entries that evictions and purges looked at") \
-    ROW(long_turns, turn.turns, counter, "Turns of the loop that took over 5 ms of processor time") \
-    ROW(late_turns, turn.late, counter, "Turns that took over 5 ms and were waiting for most of it") \
-    ROW(longest_us, turn.longest_us, gauge, \
-        "The longest piece of those that took over 5 ms by the clock, in microseconds of processor time") \
-    ROW(long_pieces, turn.pieces, counter, "Single pieces of work that took over 5 ms of processor time") \
-    ROW(long_connections, turn.by[FP_WORK_CONNECTION], counter, \
-        "of these: connections opened, read, closed") \
-    ROW(long_questions, turn.by[FP_WORK_QUESTION], counter, "of these: questions") \
-    ROW(long_results, turn.by[FP_WORK_RESULT], counter, "of these: results of walks") \
-    ROW(long_events, turn.by[FP_WORK_EVENTS], counter, "of these: reported changes") \
-    ROW(long_controls, turn.by[FP_WORK_CONTROL], counter, \
-        "of these: an operator's requests, purges included") \
-    ROW(long_reclaims, turn.by[FP_WORK_RECLAIM], counter, "of these: evictions of what was purged") \
-    ROW(long_timers, turn.by[FP_WORK_TIMER], counter, "of these: heartbeats, refreshes, deadlines") \
-    ROW(long_fleet, turn.by[FP_WORK_FLEET], counter, "of these: messages of the fleet") \
-    ROW(long_workers, turn.by[FP_WORK_WORKER], counter, "of these: workers replaced") \
-    ROW(long_reloads, turn.by[FP_WORK_RELOAD], counter, "of these: rereading the configuration")
+    ROW(long_pieces, long_pieces, counter, "Single pieces of work that took over 5 ms of processor time")
 
 #endif

@@ -19,10 +19,9 @@ static const char *const names[] = {
 static struct {
     bool is_on;
     enum fp_work work;
-    uint64_t turn_ns, piece_ns;       /* when they began */
+    uint64_t piece_ns;                /* when it began */
     uint64_t sampled_ns, sampled_cpu; /* the last look at the processor's time */
-    uint64_t turn_cpu;
-    struct fp_turn_counts counts;
+    uint64_t long_pieces;
 } now;
 
 static uint64_t read_ns(clockid_t clock)
@@ -46,12 +45,9 @@ static void weigh(uint64_t wall)
     const uint64_t cpu = read_ns(CLOCK_THREAD_CPUTIME_ID) - now.sampled_cpu;
     const uint64_t took = cpu < wall ? cpu : wall;
 
-    if (took / 1000 > now.counts.longest_us)
-        now.counts.longest_us = took / 1000;
     if (took <= BUDGET_NS)
         return;
-    now.counts.pieces++;
-    now.counts.by[now.work]++;
+    now.long_pieces++;
     fp_log(FP_LOG_INFO, 90, "the loop was busy with one piece of work (%s) for %" PRIu64 " us",
            names[now.work], took / 1000);
 }
@@ -70,26 +66,16 @@ void fp_turn_begin(void)
     const uint64_t ns = read_ns(CLOCK_MONOTONIC);
 
     sample(ns);
-    now.turn_cpu = now.sampled_cpu;
-    now.turn_ns = now.piece_ns = ns;
+    now.piece_ns = ns;
     now.work = FP_WORK_OTHER;
     now.is_on = true;
 }
 
 void fp_turn_end(void)
 {
-    const uint64_t ns = read_ns(CLOCK_MONOTONIC);
-
-    if (!now.is_on)
-        return;
-    end_piece(ns);
+    if (now.is_on)
+        end_piece(read_ns(CLOCK_MONOTONIC));
     now.is_on = false;
-    if (ns - now.turn_ns <= BUDGET_NS)
-        return;
-    if (read_ns(CLOCK_THREAD_CPUTIME_ID) - now.turn_cpu > BUDGET_NS)
-        now.counts.turns++;
-    else
-        now.counts.late++;
 }
 
 enum fp_work fp_turn_work(enum fp_work work)
@@ -102,7 +88,7 @@ enum fp_work fp_turn_work(enum fp_work work)
     return before;
 }
 
-struct fp_turn_counts fp_turn_counts(void)
+uint64_t fp_turn_long_pieces(void)
 {
-    return now.counts;
+    return now.long_pieces;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The budget of the daemon's loop: how long its turns took, and which work in them took too long.
+ * The budget of the daemon's loop: which work in its turns took too long.
  *
  * A turn begins when the loop wakes up and ends when it waits again; it is made of pieces of work,
  * one for each event.  A piece is called long by the processor's time (CLOCK_THREAD_CPUTIME_ID):
@@ -44,18 +44,8 @@
     ROW(WORKER, worker) \
     ROW(RELOAD, reload)
 
-#define FP_WORK_ID(id, name)  FP_WORK_##id,
-#define FP_WORK_ONE(id, name) +1
+#define FP_WORK_ID(id, name) FP_WORK_##id,
 enum fp_work { FP_WORK_TABLE(FP_WORK_ID) };
-enum { FP_WORKS = 0 FP_WORK_TABLE(FP_WORK_ONE) };
-
-struct fp_turn_counts {
-    uint64_t turns;        /* that took over FP_TURN_BUDGET_US of the processor's time */
-    uint64_t late;         /* that took so long on the wall's clock, but not of that time */
-    uint64_t pieces;       /* single ones that took over FP_TURN_BUDGET_US of it, */
-    uint64_t by[FP_WORKS]; /* and of each kind */
-    uint64_t longest_us;   /* of that time, among the pieces that took over the budget on the wall's clock */
-};
 
 /* Work between the two calls is measured.  All functions run on the loop. */
 void fp_turn_begin(void);
@@ -64,6 +54,7 @@ void fp_turn_end(void);
 /* Says what the loop does from here on; returns what it did before. */
 enum fp_work fp_turn_work(enum fp_work work);
 
-struct fp_turn_counts fp_turn_counts(void);
+/* How many single pieces took over FP_TURN_BUDGET_US of the processor's time. */
+uint64_t fp_turn_long_pieces(void);
 
 #endif

@@ -62,28 +62,17 @@ static void print_cache(const char *stats)
            " KiB of answers for all, %" PRIu64 " KiB in all\n",
            ctl_value(stats, "bytes") / 1024, ctl_value(stats, "content_memory") / 1024,
            ctl_value(stats, "answer_memory") / 1024, ctl_value(stats, "resident_bytes") / 1024);
-    printf("published    %" PRIu64 " records, %" PRIu64 " kept in use, %" PRIu64
-           " overwritten; contents %" PRIu64 " kept, %" PRIu64 " overwritten\n",
-           ctl_value(stats, "answers_published"), ctl_value(stats, "answers_kept"),
-           ctl_value(stats, "answers_overwritten"), ctl_value(stats, "contents_kept"),
-           ctl_value(stats, "contents_overwritten"));
+    printf("overwritten  %" PRIu64 " answers for all, %" PRIu64 " contents\n",
+           ctl_value(stats, "answers_overwritten"), ctl_value(stats, "contents_overwritten"));
 }
 
 static void print_changes(const char *stats)
 {
-    static const struct {
-        const char *name, *text;
-    } sources[] = { { "invalidated_inotify", "inotify" },
-                    { "invalidated_unwatched", "ended watches" },
-                    { "invalidated_lost", "lost events" },
-                    { "invalidated_mounts", "mounts" },
-                    { "invalidated_purge", "purge" },
-                    { "invalidated_ttl", "time" } };
-
-    printf("invalidated ");
-    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-        printf("%s %" PRIu64 " by %s", i > 0 ? "," : "", ctl_value(stats, sources[i].name), sources[i].text);
-    printf("; %" PRIu64 " watches\n", ctl_value(stats, "watches"));
+    printf("invalidated  %" PRIu64 " entries; %" PRIu64 " purged, %" PRIu64 " expired; %" PRIu64
+           " changes reported, %" PRIu64 " losses, %" PRIu64 " watches\n",
+           ctl_value(stats, "changes"), ctl_value(stats, "invalidated_purge"),
+           ctl_value(stats, "invalidated_ttl"), ctl_value(stats, "events"), ctl_value(stats, "losses"),
+           ctl_value(stats, "watches"));
 }
 
 static void print_workers(const char *stats, const char *about)

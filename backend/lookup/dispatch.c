@@ -266,7 +266,6 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
         ev_timer_again(d->loop, &d->idle);
     if (is_known(d, l, names_id)) {
         d->counts.hits++;
-        d->counts.negative_hits += d->answer.steps[d->answer.n_steps - 1].status != FP_OK;
         fp_publish(&d->publisher, &l->names, l->path, l->path_len, &d->answer);
         fp_connection_answer(conn, id, &d->answer);
     } else if (is_out(d, l->path, l->path_len, &from)) {
@@ -444,7 +443,6 @@ struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d)
 
     counts.stale = d->questions.counts.stale;
     counts.unanswered = d->questions.counts.unanswered;
-    counts.unavailable = d->questions.counts.unavailable;
     counts.inflight = fp_walks_counts(d->walks).inflight;
     counts.trips = mounts.trips;
     counts.out = mounts.open;

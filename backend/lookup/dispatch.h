@@ -33,9 +33,7 @@ struct fp_dispatch_counts {
     uint64_t hits, misses, joined, refreshed, stale, unanswered;
     uint64_t hinted;        /* walks for hints, */
     uint64_t hints_dropped; /* and hints for which none could begin */
-    uint64_t negative_hits; /* hits on names that are absent or cannot be reached */
     uint64_t purged;        /* entries that fp_dispatch_forget() removed */
-    uint64_t unavailable;   /* of the unanswered: a mount out of service */
     size_t inflight;
     uint64_t trips; /* how often a mount went out of service */
     unsigned out;   /* mounts out of service now */

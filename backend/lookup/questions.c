@@ -17,8 +17,6 @@
 void fp_question_refuse(struct fp_questions *qs, struct fp_connection *conn, uint64_t id, fp_status why)
 {
     qs->counts.unanswered++;
-    if (why == FP_UNAVAILABLE)
-        qs->counts.unavailable++;
     /* Lack of memory passes; the protocol has no such reason. */
     fp_connection_refuse(conn, id, why == FP_NOMEM ? FP_BUSY : why);
 }

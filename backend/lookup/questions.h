@@ -26,7 +26,7 @@ struct fp_questions {
     struct ev_loop *loop;
     struct fp_cache *cache;
     struct {
-        uint64_t stale, unanswered, unavailable; /* as in dispatch.h */
+        uint64_t stale, unanswered; /* as in dispatch.h */
     } counts;
     struct fp_answer stale; /* while it is sent */
 };

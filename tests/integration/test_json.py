@@ -76,7 +76,7 @@ def test_status(server, document, ctl):
 def test_stats(document, ctl):
     found, text = document("stats"), dict(words(ctl("stats")))
     assert set(found) == {"version", "stats", "mounts", "lookups"}
-    still = ("workers", "content_files", "long_turns", "fleet_member", "watches_refused", "noisy")
+    still = ("workers", "content_files", "long_pieces", "fleet_member", "watches_refused", "noisy")
     assert {name: found["stats"][name] for name in still} == {name: int(text[name]) for name in still}
     points = {line[-1] for line in words(ctl("stats", "--latency"))[1:]}
     assert points == {one["point"] for one in found["lookups"] if one["count"] > 0}

@@ -87,8 +87,7 @@ def main():
     ratio = statistics.median(r["ratio"] for r in rounds)
     of_short = statistics.median(r["of_short"] for r in rounds)
     print(f"median ratio {ratio:.2f}, by that beside short names {of_short:.2f} (at most {MOST_RATIO}: {'met' if ratio <= MOST_RATIO else 'NOT met'}); "
-          f"daemon: {grown['hits']} hits, {grown['walks']} walks, long pieces {grown['long_pieces']}, "
-          f"long turns {grown['long_turns']}, late turns {grown['late_turns']}")
+          f"daemon: {grown['hits']} hits, {grown['walks']} walks, long pieces {grown['long_pieces']}")
     lab_kit.write_json(arguments.json, {"rounds": rounds, "daemon": grown})
 
 

@@ -39,7 +39,7 @@ START_TEST(given_up)
     ask(&other, "/m/h");
     ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).trips, 1);
-    ck_assert_uint_eq(fp_dispatch_counts(dispatch).unavailable, 3);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).unanswered, 3);
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
     /* The others go on. */
     ask(&other, "/a");
