@@ -18,9 +18,6 @@
 
 /* ---- counters ---- */
 
-#define NAME(name, field, type, help) #name,
-static const char *const names[] = { FP_STATS_TABLE(NAME) };
-
 void fp_stats_log(struct fp_stats *s)
 {
     uint64_t values[FP_STATS];
@@ -29,8 +26,8 @@ void fp_stats_log(struct fp_stats *s)
 
     s->collect(s->ctx, values);
     for (size_t i = 0; i < FP_STATS && len < sizeof(line); i++)
-        len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s=%" PRIu64, i > 0 ? " " : "", names[i],
-                                values[i]);
+        len += (size_t)snprintf(line + len, sizeof(line) - len, "%s%s=%" PRIu64, i > 0 ? " " : "",
+                                fp_stat_rows[i].name, values[i]);
     fp_log(FP_LOG_INFO, 6, "%s", line);
 }
 
@@ -42,7 +39,7 @@ size_t fp_stats_line(void *ctx, uint32_t n, char *buf, size_t size)
         return 0;
     if (n == 0)
         s->collect(s->ctx, s->snapshot);
-    return (size_t)snprintf(buf, size, "%s %" PRIu64 "\n", names[n], s->snapshot[n]);
+    return (size_t)snprintf(buf, size, "%s %" PRIu64 "\n", fp_stat_rows[n].name, s->snapshot[n]);
 }
 
 uint64_t fp_stats_resident_bytes(int statm)

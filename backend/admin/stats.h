@@ -11,12 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/stats_table.h"
+#include "common/report.h"
 
 struct fp_conf;
-
-#define FP_STATS_ONE(name, field, type, help) +1
-enum { FP_STATS = 0 FP_STATS_TABLE(FP_STATS_ONE) }; /* how many counters there are */
 
 #define FP_STATS_FIELD(name, field, type, help) field, /* for collect() */
 

@@ -268,10 +268,10 @@ static void check_mounts(struct check *c)
 {
     const unsigned before = c->bad;
     char *next = c->reports.mounts, *line;
-    struct ctl_mount m;
+    struct fp_report_mount m;
 
     while ((line = ctl_next_line(&next)) != NULL) {
-        if (ctl_parse_mount(line, &m) && m.out)
+        if (fp_report_read(fp_mount_form, line, &m) && m.out)
             say(c, BAD, "the file system at %s does not answer: see to its server", m.point);
     }
     if (c->bad == before)

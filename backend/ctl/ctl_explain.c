@@ -40,7 +40,7 @@ struct request {
 /* The entries of a path, before the lookup. */
 struct knowledge {
     char text[FP_MAX_REPORT + 1];
-    struct ctl_known steps[FP_MAX_STEPS];
+    struct fp_report_known steps[FP_MAX_STEPS];
     unsigned n;
 };
 
@@ -63,7 +63,7 @@ static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k
     k->n = 0;
     while (k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL) {
         /* No length is one of another path. */
-        if (ctl_parse_known(line, &k->steps[k->n]) && k->steps[k->n].len <= strlen(r->path))
+        if (fp_report_read(fp_known_form, line, &k->steps[k->n]) && k->steps[k->n].len <= strlen(r->path))
             k->n++;
     }
     return CTL_DONE;
@@ -75,7 +75,7 @@ static void print_known(const struct request *r, const struct knowledge *k)
 
     puts("\nwhat flashpached knew of it:");
     for (unsigned i = 0; i < k->n; i++) {
-        const struct ctl_known *s = &k->steps[i];
+        const struct fp_report_known *s = &k->steps[i];
 
         printf("  %s: %s", ctl_name(r->path, s->len), s->state);
         if (strcmp(s->state, "unknown") != 0)
@@ -96,7 +96,7 @@ static void put_known(struct request *r, const struct knowledge *k)
 
     ctl_json_begin(j, "components", '[');
     for (unsigned i = 0; i < k->n; i++) {
-        const struct ctl_known *s = &k->steps[i];
+        const struct fp_report_known *s = &k->steps[i];
 
         ctl_json_begin(j, NULL, '{');
         ctl_json_path(j, "path", r->path, s->len);

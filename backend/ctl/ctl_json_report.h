@@ -6,15 +6,13 @@
 #ifndef FP_CTL_JSON_REPORT_H
 #define FP_CTL_JSON_REPORT_H
 
+#include "common/report.h"
 #include "ctl/ctl_json.h"
 
 void ctl_json_stats(struct ctl_json *j, const char *report);
 /* "daemon" */
 void ctl_json_about(struct ctl_json *j, const char *report);
-/* "mounts", "lookups", "slow" and "hot": they cut the report. */
-void ctl_json_mounts(struct ctl_json *j, char *report);
-void ctl_json_lookups(struct ctl_json *j, char *report);
-void ctl_json_slow(struct ctl_json *j, char *report);
-void ctl_json_hot(struct ctl_json *j, char *report);
+/* An array of the report's rows, of mounts, latencies, slow lookups or hot paths; cuts the report. */
+void ctl_json_rows(struct ctl_json *j, const char *key, const struct fp_word *form, char *report);
 
 #endif

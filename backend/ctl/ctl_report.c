@@ -89,16 +89,6 @@ char *ctl_next_line(char **text)
     return *text != NULL && **text != '\0' ? strsep(text, "\n") : NULL;
 }
 
-/* Cuts a line at its blanks into up to n words; returns their number, 0 if there are more. */
-static size_t cut(char *line, char **words, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && line != NULL)
-        words[i++] = strsep(&line, " ");
-    return line == NULL ? i : 0;
-}
-
 /* The text behind "NAME "; NULL: there is no such line. */
 static const char *find(const char *report, const char *name)
 {
@@ -131,108 +121,6 @@ bool ctl_word(const char *report, const char *name, char *buf, size_t size)
     return true;
 }
 
-static bool take_number(const char *word, uint64_t *v_r)
-{
-    char *end;
-
-    *v_r = strtoull(word, &end, 10);
-    return word[0] >= '0' && word[0] <= '9' && *end == '\0';
-}
-
-/* "KEY=NUMBER" */
-static bool number_after(const char *word, const char *key, uint64_t *v_r)
-{
-    const size_t len = strlen(key);
-
-    return strncmp(word, key, len) == 0 && word[len] == '=' && take_number(word + len + 1, v_r);
-}
-
-bool ctl_parse_mount(char *line, struct ctl_mount *m)
-{
-    char *words[7];
-    const size_t n = cut(line, words, 7);
-
-    if (n < 6 || !number_after(words[3], "ttl_ms", &m->ttl_ms)
-        || !number_after(words[4], "negative_ttl_ms", &m->negative_ttl_ms)
-        || !number_after(words[5], "stale_if_error_ms", &m->stale_ms))
-        return false;
-    m->point = words[0];
-    m->type = words[1];
-    m->watch = words[2];
-    m->out = n == 7;
-    return true;
-}
-
-bool ctl_parse_latency(char *line, struct ctl_latency *l)
-{
-    char *words[5], *next;
-
-    if (cut(line, words, 5) != 5 || !take_number(words[1], &l->count) || !take_number(words[2], &l->sum_us)
-        || !take_number(words[3], &l->longest_us))
-        return false;
-    l->point = words[0];
-    next = words[4];
-    for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++) {
-        const char *word = strsep(&next, ",");
-
-        if (word == NULL || !take_number(word, &l->buckets[i]))
-            return false;
-    }
-    return next == NULL;
-}
-
-bool ctl_parse_hot(char *line, struct ctl_hot *h)
-{
-    char *words[2];
-
-    if (cut(line, words, 2) != 2 || !take_number(words[0], &h->asked))
-        return false;
-    h->path = words[1];
-    return true;
-}
-
-bool ctl_parse_slow(char *line, struct ctl_slow *s)
-{
-    char *words[7];
-
-    if (cut(line, words, 7) != 7 || !take_number(words[0], &s->ago_ms) || !take_number(words[1], &s->us)
-        || !take_number(words[3], &s->call_us) || !take_number(words[4], &s->waited))
-        return false;
-    s->call = words[2];
-    s->point = words[5];
-    s->path = words[6];
-    return true;
-}
-
-bool ctl_parse_known(char *line, struct ctl_known *k)
-{
-    char *words[8];
-
-    if (cut(line, words, 8) != 8 || !take_number(words[0], &k->len) || !take_number(words[3], &k->left_ms))
-        return false;
-    k->state = words[1];
-    k->watch = words[2];
-    k->lease = words[4];
-    k->kept = words[5];
-    k->names = words[6];
-    k->point = words[7];
-    return true;
-}
-
-uint64_t ctl_percentile_us(const struct ctl_latency *l, unsigned percent)
-{
-    uint64_t seen = 0;
-
-    for (unsigned i = 0; i < FP_LATENCY_BUCKETS - 1; i++) {
-        const uint64_t bound = (uint64_t)FP_LATENCY_FIRST_US << i;
-
-        seen += l->buckets[i];
-        if (seen * 100 >= l->count * percent)
-            return bound < l->longest_us ? bound : l->longest_us;
-    }
-    return l->longest_us;
-}
-
 const char *ctl_time_text(uint64_t us, char *buf, size_t size)
 {
     if (us < 1000)
@@ -257,19 +145,40 @@ enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what)
     return rc;
 }
 
+void ctl_fill_in(FILE *to, const char *text, const struct ctl_reports *r)
+{
+    while (*text != '\0') {
+        const size_t plain = strcspn(text, "{"), len = strcspn(text + plain, "/}");
+        uint64_t unit = 1, value;
+        char name[32];
+
+        fwrite(text, 1, plain, to);
+        text += plain;
+        if (*text == '\0')
+            break;
+        snprintf(name, sizeof(name), "%.*s", (int)len - 1, text + 1);
+        if (text[len] == '/')
+            unit = strtoull(text + len + 1, NULL, 10);
+        value = r->about != NULL && find(r->about, name) != NULL ? ctl_value(r->about, name)
+                                                                 : ctl_value(r->stats, name);
+        fprintf(to, "%" PRIu64, value / unit);
+        text = strchr(text, '}') + 1;
+    }
+}
+
 void ctl_print_latency(char *report)
 {
     char *line, a[32], b[32], c[32], d[32];
-    struct ctl_latency l;
+    struct fp_report_latency l;
 
     printf("%10s %9s %9s %9s %9s  %s\n", "walks", "mean", "50 %", "99 %", "longest", "mount");
     while ((line = ctl_next_line(&report)) != NULL) {
-        if (!ctl_parse_latency(line, &l) || l.count == 0)
+        if (!fp_report_read(fp_latency_form, line, &l) || l.count == 0)
             continue;
         printf("%10" PRIu64 " %9s %9s %9s %9s  %s\n", l.count,
                ctl_time_text(l.sum_us / l.count, a, sizeof(a)),
-               ctl_time_text(ctl_percentile_us(&l, 50), b, sizeof(b)),
-               ctl_time_text(ctl_percentile_us(&l, 99), c, sizeof(c)),
+               ctl_time_text(fp_latency_percentile_us(&l, 50), b, sizeof(b)),
+               ctl_time_text(fp_latency_percentile_us(&l, 99), c, sizeof(c)),
                ctl_time_text(l.longest_us, d, sizeof(d)), l.point);
     }
 }
@@ -277,10 +186,10 @@ void ctl_print_latency(char *report)
 void ctl_print_slow(FILE *to, char *report, unsigned most)
 {
     char *line, whole[32], call[32];
-    struct ctl_slow s;
+    struct fp_report_slow s;
 
     for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
-        if (!ctl_parse_slow(line, &s))
+        if (!fp_report_read(fp_slow_form, line, &s))
             continue;
         fprintf(to, "%9s  %s %s, %" PRIu64 " waited, %" PRIu64 " s ago: %s\n",
                 ctl_time_text(s.us, whole, sizeof(whole)), s.call, ctl_time_text(s.call_us, call, sizeof(call)),

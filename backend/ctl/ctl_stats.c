@@ -25,8 +25,8 @@ static enum ctl_exit print_json_stats(const struct ctl *ctl)
         ctl_json_begin(&j, NULL, '{');
         ctl_json_text(&j, "version", version);
         ctl_json_stats(&j, r.stats);
-        ctl_json_mounts(&j, r.mounts);
-        ctl_json_lookups(&j, r.latency);
+        ctl_json_rows(&j, "mounts", fp_mount_form, r.mounts);
+        ctl_json_rows(&j, "lookups", fp_latency_form, r.latency);
         ctl_json_finish(&j, '}');
     }
     ctl_free_reports(&r);

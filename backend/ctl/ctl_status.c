@@ -36,63 +36,26 @@ static void print_about(const char *about)
     printf(", log_level %s, seccomp %s, prompt %s\n", level, seccomp, prompt);
 }
 
-static double share(uint64_t part, uint64_t all)
-{
-    return all > 0 ? 100. * (double)part / (double)all : 0.;
-}
-
 static void print_questions(const char *stats)
 {
-    const uint64_t hits = ctl_value(stats, "hits"), misses = ctl_value(stats, "misses");
-    const uint64_t joined = ctl_value(stats, "joined"), all = hits + misses + joined;
+    static const char *const kinds[] = { "hits", "misses", "joined" };
+    uint64_t all = 0;
 
-    printf("questions    %" PRIu64 ": %.1f %% hits, %.1f %% misses, %.1f %% joined; %" PRIu64
-           " without answer, %" PRIu64 " stale\n",
-           all, share(hits, all), share(misses, all), share(joined, all), ctl_value(stats, "unanswered"),
-           ctl_value(stats, "stale"));
-}
-
-static void print_cache(const char *stats)
-{
-    printf("cache        %" PRIu64 " files (%" PRIu64 " by content), %" PRIu64 " directories (%" PRIu64
-           " open), %" PRIu64 " negative; %" PRIu64 " evicted\n",
-           ctl_value(stats, "files"), ctl_value(stats, "content_files"), ctl_value(stats, "directories"),
-           ctl_value(stats, "open_dirs"), ctl_value(stats, "negative"), ctl_value(stats, "evictions"));
-    printf("memory       %" PRIu64 " KiB of entries, %" PRIu64 " KiB of content, %" PRIu64
-           " KiB of answers for all, %" PRIu64 " KiB in all\n",
-           ctl_value(stats, "bytes") / 1024, ctl_value(stats, "content_memory") / 1024,
-           ctl_value(stats, "answer_memory") / 1024, ctl_value(stats, "resident_bytes") / 1024);
-    printf("overwritten  %" PRIu64 " answers for all, %" PRIu64 " contents\n",
-           ctl_value(stats, "answers_overwritten"), ctl_value(stats, "contents_overwritten"));
-}
-
-static void print_changes(const char *stats)
-{
-    printf("invalidated  %" PRIu64 " entries; %" PRIu64 " purged, %" PRIu64 " expired; %" PRIu64
-           " changes reported, %" PRIu64 " losses, %" PRIu64 " watches\n",
-           ctl_value(stats, "changes"), ctl_value(stats, "invalidated_purge"),
-           ctl_value(stats, "invalidated_ttl"), ctl_value(stats, "events"), ctl_value(stats, "losses"),
-           ctl_value(stats, "watches"));
-}
-
-static void print_workers(const char *stats, const char *about)
-{
-    printf("workers      %" PRIu64 " of %" PRIu64 ", %" PRIu64 " at work, %" PRIu64 " walks waiting; %" PRIu64
-           " timeouts, %" PRIu64 " deaths\n",
-           ctl_value(stats, "workers"), ctl_value(about, "workers_wanted"), ctl_value(stats, "running"),
-           ctl_value(stats, "queued"), ctl_value(stats, "timeouts"), ctl_value(stats, "deaths"));
-    printf("connections  %" PRIu64 " of %" PRIu64 "; %" PRIu64 " refused, %" PRIu64 " displaced\n",
-           ctl_value(stats, "connections"), ctl_value(about, "max_connections"), ctl_value(stats, "refused"),
-           ctl_value(stats, "displaced"));
+    for (size_t i = 0; i < 3; i++)
+        all += ctl_value(stats, kinds[i]);
+    printf("questions    %" PRIu64 ":", all);
+    for (size_t i = 0; i < 3; i++)
+        printf(" %.1f %% %s%s", all > 0 ? 100. * (double)ctl_value(stats, kinds[i]) / (double)all : 0.,
+               kinds[i], i < 2 ? "," : ";");
 }
 
 static void print_out_of_service(char *mounts)
 {
-    struct ctl_mount m;
+    struct fp_report_mount m;
     char *line;
 
     while ((line = ctl_next_line(&mounts)) != NULL) {
-        if (!ctl_parse_mount(line, &m) || !m.out)
+        if (!fp_report_read(fp_mount_form, line, &m) || !m.out)
             continue;
         ctl_paint(CTL_ERROR);
         fputs("OUT OF SERVICE", stdout);
@@ -101,13 +64,24 @@ static void print_out_of_service(char *mounts)
     }
 }
 
+static const char numbers[] =
+    " {unanswered} without answer, {stale} stale\n"
+    "cache        {files} files ({content_files} by content), {directories} directories ({open_dirs} open), "
+    "{negative} negative; {evictions} evicted\n"
+    "memory       {bytes/1024} KiB of entries, {content_memory/1024} KiB of content, "
+    "{answer_memory/1024} KiB of answers for all, {resident_bytes/1024} KiB in all\n"
+    "overwritten  {answers_overwritten} answers for all, {contents_overwritten} contents\n"
+    "invalidated  {changes} entries; {invalidated_purge} purged, {invalidated_ttl} expired; {events} changes "
+    "reported, {losses} losses, {watches} watches\n"
+    "workers      {workers} of {workers_wanted}, {running} at work, {queued} walks waiting; "
+    "{timeouts} timeouts, {deaths} deaths\n"
+    "connections  {connections} of {max_connections}; {refused} refused, {displaced} displaced\n";
+
 static void print_state(const struct ctl_reports *s)
 {
     print_about(s->about);
     print_questions(s->stats);
-    print_cache(s->stats);
-    print_changes(s->stats);
-    print_workers(s->stats, s->about);
+    ctl_fill_in(stdout, numbers, s);
     print_out_of_service(s->mounts);
     putchar('\n');
     ctl_print_latency(s->latency);
@@ -124,9 +98,9 @@ static void print_json_state(const struct ctl_reports *s)
     ctl_json_begin(&j, NULL, '{');
     ctl_json_about(&j, s->about);
     ctl_json_stats(&j, s->stats);
-    ctl_json_mounts(&j, s->mounts);
-    ctl_json_lookups(&j, s->latency);
-    ctl_json_slow(&j, s->slow);
+    ctl_json_rows(&j, "mounts", fp_mount_form, s->mounts);
+    ctl_json_rows(&j, "lookups", fp_latency_form, s->latency);
+    ctl_json_rows(&j, "slow", fp_slow_form, s->slow);
     ctl_json_finish(&j, '}');
 }
 

@@ -63,22 +63,20 @@ static void print_rates(FILE *to, const struct view *now, const struct view *bef
     fprintf(to, "%.0f hits/s, %.0f misses/s, %.0f joined/s, %.0f refreshed/s, %.0f changes/s\n",
             rate(now, before, "hits"), rate(now, before, "misses"), rate(now, before, "joined"),
             rate(now, before, "refreshed"), rate(now, before, "changes"));
-    fprintf(to,
-            "%" PRIu64 " of %" PRIu64 " workers at work, %" PRIu64 " walks waiting, %" PRIu64
-            " mounts out of service, %" PRIu64 " connections\n",
-            ctl_value(now->reports.stats, "running"), ctl_value(now->reports.stats, "workers"),
-            ctl_value(now->reports.stats, "queued"), ctl_value(now->reports.stats, "out_of_service"),
-            ctl_value(now->reports.stats, "connections"));
+    ctl_fill_in(to,
+                "{running} of {workers} workers at work, {queued} walks waiting, "
+                "{out_of_service} mounts out of service, {connections} connections\n",
+                &now->reports);
 }
 
 static void print_hot(FILE *to, char *report, unsigned most)
 {
-    struct ctl_hot h;
+    struct fp_report_hot h;
     char *line;
 
     fputs("\n     asked  path\n", to);
     for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
-        if (ctl_parse_hot(line, &h))
+        if (fp_report_read(fp_hot_form, line, &h))
             fprintf(to, "%10" PRIu64 "  %s\n", h.asked, h.path);
     }
 }
@@ -87,13 +85,13 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
 {
     const uint64_t ms = now->at_ms - before->at_ms;
     char *copy = strdup(now->reports.latency), *next = copy, *line, mean[32], late[32], mount[8192];
-    struct ctl_latency l;
+    struct fp_report_latency l;
 
     fputs("\n   walks/s      mean      99 %  mount\n", to);
     for (unsigned i = 0; i < most && (line = ctl_next_line(&next)) != NULL; i++) {
         bool out;
 
-        if (!ctl_parse_latency(line, &l) || l.count == 0)
+        if (!fp_report_read(fp_latency_form, line, &l) || l.count == 0)
             continue;
         out = ctl_word(now->reports.mounts, l.point, mount, sizeof(mount))
               && strstr(mount, " out-of-service") != NULL;
@@ -102,7 +100,7 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
                     ? 1e3 * growth(l.count, ctl_value(before->reports.latency, l.point)) / (double)ms
                     : 0.,
                 ctl_time_text(l.sum_us / l.count, mean, sizeof(mean)),
-                ctl_time_text(ctl_percentile_us(&l, 99), late, sizeof(late)), l.point,
+                ctl_time_text(fp_latency_percentile_us(&l, 99), late, sizeof(late)), l.point,
                 out ? OUT_OF_SERVICE : "");
     }
     free(copy);
@@ -147,10 +145,10 @@ static void print_json_view(struct view *now, const struct view *before)
         ctl_json_real(&j, rates[i], rate(now, before, rates[i]));
     ctl_json_end(&j, '}');
     ctl_json_stats(&j, now->reports.stats);
-    ctl_json_hot(&j, now->reports.hot);
-    ctl_json_slow(&j, now->reports.slow);
-    ctl_json_lookups(&j, now->reports.latency);
-    ctl_json_mounts(&j, now->reports.mounts);
+    ctl_json_rows(&j, "hot", fp_hot_form, now->reports.hot);
+    ctl_json_rows(&j, "slow", fp_slow_form, now->reports.slow);
+    ctl_json_rows(&j, "lookups", fp_latency_form, now->reports.latency);
+    ctl_json_rows(&j, "mounts", fp_mount_form, now->reports.mounts);
     ctl_json_finish(&j, '}');
 }
 

@@ -131,7 +131,7 @@ static void print_json_mounts(char *report)
     struct ctl_json j = { .to = stdout };
 
     ctl_json_begin(&j, NULL, '{');
-    ctl_json_mounts(&j, report);
+    ctl_json_rows(&j, "mounts", fp_mount_form, report);
     ctl_json_finish(&j, '}');
 }
 

@@ -72,9 +72,9 @@ static void look_at_daemon(const struct look *at)
 static void look_at_mounts(const struct look *at)
 {
     for (int i = 0; i < at->f->mounts->nelts; i++) {
-        const struct fp_snapshot_mount *m = &APR_ARRAY_IDX(at->f->mounts, i, struct fp_snapshot_mount);
+        const struct fp_report_mount *m = &APR_ARRAY_IDX(at->f->mounts, i, struct fp_report_mount);
 
-        if (!m->in_service)
+        if (m->out)
             find(
                 at, FP_DEGRADED,
                 apr_psprintf(at->pool, "The %s file system at %s does not answer.", m->type, m->point),

@@ -16,7 +16,6 @@ APLOG_USE_MODULE(flashpache);
 
 #define PATIENCE_MS 500u /* to connect, and once more for each answer */
 #define MOST_ROWS   4096 /* of a report: the page compares rows with one another */
-#define NAME_CHARS  "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 static apr_array_header_t *names; /* of the hosts that have counters */
 static const char *daemon_socket;
@@ -101,114 +100,61 @@ typedef void read_line(char *line, apr_array_header_t *rows);
 /* "NAME VALUE" */
 static void read_counter(char *line, apr_array_header_t *rows)
 {
-    apr_size_t len = strspn(line, NAME_CHARS);
-    const char *value = line + len + 1;
-    struct fp_snapshot_counter *c;
+    const apr_size_t len = strcspn(line, " ");
 
-    if (len == 0 || line[len] != ' ' || value[0] == '\0' || strspn(value, "0123456789") != strlen(value))
-        return;
-    line[len] = '\0';
-    c = apr_array_push(rows);
-    c->name = line;
-    c->value = strtoull(value, NULL, 10);
+    for (unsigned i = 0; i < FP_STATS; i++) {
+        if (strncmp(fp_stat_rows[i].name, line, len) == 0 && fp_stat_rows[i].name[len] == '\0')
+            APR_ARRAY_PUSH(rows, struct fp_snapshot_counter) =
+                (struct fp_snapshot_counter){ &fp_stat_rows[i], strtoull(line + len, NULL, 10) };
+    }
 }
 
-/* Returns the number of words, at most most. */
-static unsigned split(char *line, char **words, unsigned most)
-{
-    unsigned n = 0;
-
-    while (n < most && (words[n] = apr_strtok(line, " ", &line)) != NULL)
-        n++;
-    return n;
-}
-
-/* The number behind "NAME=", 0 if it is another word. */
-static apr_uint64_t number_behind(const char *word, const char *name)
-{
-    apr_size_t len = strlen(name);
-
-    return strncmp(word, name, len) == 0 && word[len] == '=' ? strtoull(word + len + 1, NULL, 10) : 0;
-}
-
-/* "POINT TYPE WATCH ttl_ms=N negative_ttl_ms=N stale_if_error_ms=N", and a seventh word if the
- * mount is out of service */
 static void read_mount(char *line, apr_array_header_t *rows)
 {
-    char *words[7];
-    unsigned n = split(line, words, 7);
+    struct fp_report_mount m;
     int i = 0;
 
-    if (n < 6)
+    if (!fp_report_read(fp_mount_form, line, &m))
         return;
     /* More than one may be mounted at a point: the last one covers the others. */
-    while (i < rows->nelts && strcmp(APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount).point, words[0]) != 0)
+    while (i < rows->nelts && strcmp(APR_ARRAY_IDX(rows, i, struct fp_report_mount).point, m.point) != 0)
         i++;
     if (i == rows->nelts)
         apr_array_push(rows);
-    APR_ARRAY_IDX(rows, i, struct fp_snapshot_mount) =
-        (struct fp_snapshot_mount){ .point = words[0],
-                                    .type = words[1],
-                                    .watch = words[2],
-                                    .ttl_ms = number_behind(words[3], "ttl_ms"),
-                                    .stale_ms = number_behind(words[5], "stale_if_error_ms"),
-                                    .in_service = n == 6 };
+    APR_ARRAY_IDX(rows, i, struct fp_report_mount) = m;
 }
 
-/* "POINT COUNT SUM_US LONGEST_US N,N,..." */
 static void read_latency(char *line, apr_array_header_t *rows)
 {
-    struct fp_snapshot_latency l = { .point = line };
-    char *words[5], *next;
+    struct fp_report_latency l;
 
-    if (split(line, words, 5) != 5)
-        return;
-    l.count = strtoull(words[1], NULL, 10);
-    l.sum_us = strtoull(words[2], NULL, 10);
-    l.longest_us = strtoull(words[3], NULL, 10);
-    next = words[4];
-    for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++) {
-        l.buckets[i] = strtoull(next, &next, 10);
-        if (*next != (i + 1 < FP_LATENCY_BUCKETS ? ',' : '\0'))
-            return;
-        next++;
-    }
-    APR_ARRAY_PUSH(rows, struct fp_snapshot_latency) = l;
+    if (fp_report_read(fp_latency_form, line, &l))
+        APR_ARRAY_PUSH(rows, struct fp_report_latency) = l;
 }
 
-/* "COUNT PATH" */
 static void read_hot(char *line, apr_array_header_t *rows)
 {
-    char *words[2];
+    struct fp_report_hot h;
 
-    if (split(line, words, 2) == 2)
-        APR_ARRAY_PUSH(rows, struct fp_snapshot_hot) =
-            (struct fp_snapshot_hot){ words[1], strtoull(words[0], NULL, 10) };
+    if (fp_report_read(fp_hot_form, line, &h))
+        APR_ARRAY_PUSH(rows, struct fp_report_hot) = h;
 }
 
-/* "AGO_MS US CALL CALL_US WAITED POINT PATH" */
 static void read_slow(char *line, apr_array_header_t *rows)
 {
-    char *words[7];
+    struct fp_report_slow s;
 
-    if (split(line, words, 7) == 7)
-        APR_ARRAY_PUSH(rows, struct fp_snapshot_slow) =
-            (struct fp_snapshot_slow){ .path = words[6],
-                                       .point = words[5],
-                                       .call = words[2],
-                                       .ago_ms = strtoull(words[0], NULL, 10),
-                                       .us = strtoull(words[1], NULL, 10),
-                                       .call_us = strtoull(words[3], NULL, 10),
-                                       .waited = strtoull(words[4], NULL, 10) };
+    if (fp_report_read(fp_slow_form, line, &s))
+        APR_ARRAY_PUSH(rows, struct fp_report_slow) = s;
 }
 
 /* "KEY VALUE" */
 static void read_fact(char *line, apr_array_header_t *rows)
 {
-    char *words[2];
+    const char *key = strsep(&line, " ");
 
-    if (split(line, words, 2) == 2)
-        APR_ARRAY_PUSH(rows, struct fp_snapshot_fact) = (struct fp_snapshot_fact){ words[0], words[1] };
+    if (line != NULL)
+        APR_ARRAY_PUSH(rows, struct fp_snapshot_fact) = (struct fp_snapshot_fact){ key, line };
 }
 
 static fp_status ask(struct fp_client *client, enum fp_report what, read_line *read, apr_array_header_t *rows)
@@ -246,11 +192,11 @@ void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_dep
     } reports[] = {
         { FP_SNAPSHOT_COUNTERS, FP_REPORT_STATS, read_counter, &f->from_daemon,
           sizeof(struct fp_snapshot_counter) },
-        { FP_SNAPSHOT_MOUNTS, FP_REPORT_MOUNTS, read_mount, &f->mounts, sizeof(struct fp_snapshot_mount) },
+        { FP_SNAPSHOT_MOUNTS, FP_REPORT_MOUNTS, read_mount, &f->mounts, sizeof(struct fp_report_mount) },
         { FP_SNAPSHOT_MOUNTS, FP_REPORT_LATENCY, read_latency, &f->latencies,
-          sizeof(struct fp_snapshot_latency) },
-        { FP_SNAPSHOT_ALL, FP_REPORT_HOT, read_hot, &f->hot, sizeof(struct fp_snapshot_hot) },
-        { FP_SNAPSHOT_ALL, FP_REPORT_SLOW, read_slow, &f->slow, sizeof(struct fp_snapshot_slow) },
+          sizeof(struct fp_report_latency) },
+        { FP_SNAPSHOT_ALL, FP_REPORT_HOT, read_hot, &f->hot, sizeof(struct fp_report_hot) },
+        { FP_SNAPSHOT_ALL, FP_REPORT_SLOW, read_slow, &f->slow, sizeof(struct fp_report_slow) },
         { FP_SNAPSHOT_MOUNTS, FP_REPORT_ABOUT, read_fact, &f->about, sizeof(struct fp_snapshot_fact) },
     };
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "common/errors.h"
-#include "common/stats_table.h"
+#include "common/report.h"
 #include "status/counters.h"
 
 struct fp_snapshot_host {
@@ -17,36 +17,10 @@ struct fp_snapshot_host {
     apr_uint64_t counts[FP_COUNTS];
 };
 
-/* One of the daemon's counters or gauges. */
+/* One of the daemon's counters or gauges that this release knows. */
 struct fp_snapshot_counter {
-    const char *name; /* [a-z0-9_]+ */
+    const struct fp_stat *stat;
     apr_uint64_t value;
-};
-
-/* Paths and mount points are escaped as by fp_text_escape(). */
-struct fp_snapshot_mount {
-    const char *point, *type, *watch;
-    apr_uint64_t ttl_ms, stale_ms;
-    bool in_service;
-};
-
-/* The walks that ended on a file system. */
-struct fp_snapshot_latency {
-    const char *point;
-    apr_uint64_t count, sum_us, longest_us;
-    apr_uint64_t buckets[FP_LATENCY_BUCKETS];
-};
-
-/* A path with many recent requests. */
-struct fp_snapshot_hot {
-    const char *path;
-    apr_uint64_t count;
-};
-
-/* A long lookup within the last minute. */
-struct fp_snapshot_slow {
-    const char *path, *point, *call; /* call: the system call that took most of the time */
-    apr_uint64_t ago_ms, us, call_us, waited;
 };
 
 /* A fact that the daemon reports of itself. */
@@ -62,10 +36,10 @@ struct fp_snapshot {
     const char *socket;
     fp_status daemon;                /* FP_OK, or the reason for no reply */
     apr_array_header_t *from_daemon; /* of struct fp_snapshot_counter */
-    apr_array_header_t *mounts;      /* of struct fp_snapshot_mount */
-    apr_array_header_t *latencies;   /* of struct fp_snapshot_latency */
-    apr_array_header_t *hot;         /* of struct fp_snapshot_hot, the hottest first */
-    apr_array_header_t *slow;        /* of struct fp_snapshot_slow, the longest first */
+    apr_array_header_t *mounts;      /* of struct fp_report_mount */
+    apr_array_header_t *latencies;   /* of struct fp_report_latency */
+    apr_array_header_t *hot;         /* of struct fp_report_hot, the hottest first */
+    apr_array_header_t *slow;        /* of struct fp_report_slow, the longest first */
     apr_array_header_t *about;       /* of struct fp_snapshot_fact */
 };
 
@@ -101,8 +75,8 @@ apr_uint64_t fp_snapshot_counter(const struct fp_snapshot *f, const char *name);
 const char *fp_snapshot_about(const struct fp_snapshot *f, const char *key);
 
 /* NULL: no mount has that mount point. */
-const struct fp_snapshot_mount *fp_snapshot_mount_at(const struct fp_snapshot *f, const char *point);
-const struct fp_snapshot_latency *fp_snapshot_latency_at(const struct fp_snapshot *f, const char *point);
+const struct fp_report_mount *fp_snapshot_mount_at(const struct fp_snapshot *f, const char *point);
+const struct fp_report_latency *fp_snapshot_latency_at(const struct fp_snapshot *f, const char *point);
 
 /* The sum of the counts from one outcome to another, both included. */
 apr_uint64_t fp_snapshot_sum(const struct fp_snapshot_host *h, enum fp_count from, enum fp_count to);

@@ -21,7 +21,7 @@ apr_uint64_t fp_snapshot_counter(const struct fp_snapshot *f, const char *name)
     for (int i = 0; i < f->from_daemon->nelts; i++) {
         const struct fp_snapshot_counter *c = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
 
-        if (strcmp(c->name, name) == 0)
+        if (strcmp(c->stat->name, name) == 0)
             return c->value;
     }
     return 0;
@@ -38,10 +38,10 @@ const char *fp_snapshot_about(const struct fp_snapshot *f, const char *key)
     return NULL;
 }
 
-const struct fp_snapshot_mount *fp_snapshot_mount_at(const struct fp_snapshot *f, const char *point)
+const struct fp_report_mount *fp_snapshot_mount_at(const struct fp_snapshot *f, const char *point)
 {
     for (int i = 0; i < f->mounts->nelts; i++) {
-        const struct fp_snapshot_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_snapshot_mount);
+        const struct fp_report_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_report_mount);
 
         if (strcmp(m->point, point) == 0)
             return m;
@@ -49,10 +49,10 @@ const struct fp_snapshot_mount *fp_snapshot_mount_at(const struct fp_snapshot *f
     return NULL;
 }
 
-const struct fp_snapshot_latency *fp_snapshot_latency_at(const struct fp_snapshot *f, const char *point)
+const struct fp_report_latency *fp_snapshot_latency_at(const struct fp_snapshot *f, const char *point)
 {
     for (int i = 0; i < f->latencies->nelts; i++) {
-        const struct fp_snapshot_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_snapshot_latency);
+        const struct fp_report_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency);
 
         if (strcmp(l->point, point) == 0)
             return l;

@@ -21,9 +21,9 @@ struct range {
     unsigned first, end;
 };
 
-static bool is_shown(const struct fp_snapshot_mount *m, const struct fp_snapshot *f)
+static bool is_shown(const struct fp_report_mount *m, const struct fp_snapshot *f)
 {
-    return !m->in_service || fp_snapshot_latency_at(f, m->point) != NULL;
+    return m->out || fp_snapshot_latency_at(f, m->point) != NULL;
 }
 
 /* The longest walk that a bucket counts. */
@@ -37,7 +37,7 @@ static struct range range_of(const struct fp_snapshot *f)
     struct range range = { FP_LATENCY_BUCKETS, 0 };
 
     for (int i = 0; i < f->latencies->nelts; i++) {
-        const struct fp_snapshot_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_snapshot_latency);
+        const struct fp_report_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency);
 
         for (unsigned b = 0; b < FP_LATENCY_BUCKETS; b++) {
             if (l->buckets[b] == 0)
@@ -53,20 +53,7 @@ static struct range range_of(const struct fp_snapshot *f)
     return range;
 }
 
-/* As exact as the buckets, and at most the longest walk. */
-static apr_uint64_t percentile_us(const struct fp_snapshot_latency *l, unsigned percent)
-{
-    apr_uint64_t sum = 0;
-
-    for (unsigned b = 0; b < FP_LATENCY_BUCKETS - 1; b++) {
-        sum += l->buckets[b];
-        if (sum * 100 >= l->count * percent)
-            return bound_us(b) < l->longest_us ? bound_us(b) : l->longest_us;
-    }
-    return l->longest_us;
-}
-
-static void write_histogram(request_rec *r, const struct fp_snapshot_latency *l, struct range range)
+static void write_histogram(request_rec *r, const struct fp_report_latency *l, struct range range)
 {
     apr_uint64_t most = 1;
 
@@ -89,18 +76,18 @@ static void write_histogram(request_rec *r, const struct fp_snapshot_latency *l,
               "</span></div>\n", NULL);
 }
 
-static void write_latency(request_rec *r, const struct fp_snapshot_latency *l, struct range range)
+static void write_latency(request_rec *r, const struct fp_report_latency *l, struct range range)
 {
     ap_rvputs(r, "<p class=\"quiet\">", fp_html_number(r->pool, l->count),
               l->count == 1 ? " lookup: " : " lookups: ", "half of them within ",
-              fp_html_time(r->pool, percentile_us(l, 50)), ", 99 % within ",
-              fp_html_time(r->pool, percentile_us(l, 99)), ", the longest ",
+              fp_html_time(r->pool, fp_latency_percentile_us(l, 50)), ", 99 % within ",
+              fp_html_time(r->pool, fp_latency_percentile_us(l, 99)), ", the longest ",
               fp_html_time(r->pool, l->longest_us), "</p>\n", NULL);
     write_histogram(r, l, range);
 }
 
 /* "inotify+ttl": by "inotify", and the TTL for what others change. */
-static const char *noticed(apr_pool_t *p, const struct fp_snapshot_mount *m)
+static const char *noticed(apr_pool_t *p, const struct fp_report_mount *m)
 {
     const char *plus = strchr(m->watch, '+');
     const char *ttl = fp_html_time(p, m->ttl_ms * 1000);
@@ -118,16 +105,16 @@ static const char *noticed(apr_pool_t *p, const struct fp_snapshot_mount *m)
         ap_escape_html(p, apr_pstrmemdup(p, m->watch, (apr_size_t)(plus - m->watch))), ttl);
 }
 
-static void write_mount(request_rec *r, const struct fp_snapshot_mount *m,
-                        const struct fp_snapshot_latency *l, struct range range)
+static void write_mount(request_rec *r, const struct fp_report_mount *m,
+                        const struct fp_report_latency *l, struct range range)
 {
     ap_rputs("<div class=\"box\"><h3>", r);
     fp_html_code(r, m->point);
     ap_rputs(" <small>", r);
     fp_html_text(r, m->type);
     ap_rvputs(r, "</small> ",
-              m->in_service ? "<span class=\"tag\">answers</span>"
-                            : "<span class=\"tag out\">does not answer</span>",
+              m->out ? "<span class=\"tag out\">does not answer</span>"
+                     : "<span class=\"tag\">answers</span>",
               "</h3>\n<p class=\"quiet\">Changes: ", noticed(r->pool, m), NULL);
     if (m->stale_ms > 0)
         ap_rvputs(r, ". Stale answers for ",
@@ -141,7 +128,7 @@ static void write_mount(request_rec *r, const struct fp_snapshot_mount *m,
 }
 
 /* Lookups on mounts that are gone, or that exceed the daemon's number of separate mounts. */
-static void write_others(request_rec *r, const struct fp_snapshot_latency *l, struct range range)
+static void write_others(request_rec *r, const struct fp_report_latency *l, struct range range)
 {
     ap_rputs("<div class=\"box\"><h3>", r);
     fp_html_code(r, l->point);
@@ -159,7 +146,7 @@ static void write_idle(request_rec *r, const struct fp_snapshot *f, unsigned n)
                "<thead><tr><th>mount</th><th>type</th><th>changes</th></tr></thead>\n",
                n);
     for (int i = 0; i < f->mounts->nelts; i++) {
-        const struct fp_snapshot_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_snapshot_mount);
+        const struct fp_report_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_report_mount);
 
         if (is_shown(m, f))
             continue;
@@ -183,7 +170,7 @@ void fp_status_write_mounts(request_rec *r, const struct fp_snapshot *f)
         return;
     ap_rputs("<h2>File systems</h2>\n<div class=\"mounts\">\n", r);
     for (int i = 0; i < f->mounts->nelts; i++) {
-        const struct fp_snapshot_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_snapshot_mount);
+        const struct fp_report_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_report_mount);
 
         if (is_shown(m, f))
             write_mount(r, m, fp_snapshot_latency_at(f, m->point), range);
@@ -191,7 +178,7 @@ void fp_status_write_mounts(request_rec *r, const struct fp_snapshot *f)
             idle++;
     }
     for (int i = 0; i < f->latencies->nelts; i++) {
-        const struct fp_snapshot_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_snapshot_latency);
+        const struct fp_report_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency);
 
         if (fp_snapshot_mount_at(f, l->point) == NULL)
             write_others(r, l, range);

@@ -249,7 +249,7 @@ static void write_reasons(request_rec *r, const struct fp_snapshot_host *t)
 
 static void write_hot(request_rec *r, const struct fp_snapshot *f)
 {
-    const struct fp_snapshot_hot *hot = (const struct fp_snapshot_hot *)f->hot->elts;
+    const struct fp_report_hot *hot = (const struct fp_report_hot *)f->hot->elts;
 
     if (f->hot->nelts == 0)
         return;
@@ -257,10 +257,10 @@ static void write_hot(request_rec *r, const struct fp_snapshot *f)
              "<thead><tr><th class=\"n\">questions</th><th>path</th></tr></thead>\n",
              r);
     for (int i = 0; i < f->hot->nelts && i < MOST_HOT; i++) {
-        const unsigned share = (unsigned)(hot[0].count > 0 ? hot[i].count * 100 / hot[0].count : 0);
+        const unsigned share = (unsigned)(hot[0].asked > 0 ? hot[i].asked * 100 / hot[0].asked : 0);
 
         ap_rprintf(r, "<tr><td class=\"n\" style=\"--share:%u%%\">%s</td><td>", share,
-                   fp_html_number(r->pool, hot[i].count));
+                   fp_html_number(r->pool, hot[i].asked));
         fp_html_code(r, hot[i].path);
         ap_rputs("</td></tr>\n", r);
     }
@@ -269,7 +269,7 @@ static void write_hot(request_rec *r, const struct fp_snapshot *f)
              r);
 }
 
-static void write_slow_one(request_rec *r, const struct fp_snapshot_slow *s)
+static void write_slow_one(request_rec *r, const struct fp_report_slow *s)
 {
     ap_rputs("<tr><td>", r);
     fp_html_code(r, s->path);
@@ -293,7 +293,7 @@ static void write_slow(request_rec *r, const struct fp_snapshot *f)
         "<th>took</th><th>in one call</th><th>waited for it</th><th>ago</th></tr></thead>\n",
         r);
     for (int i = 0; i < f->slow->nelts && i < MOST_SLOW; i++)
-        write_slow_one(r, &APR_ARRAY_IDX(f->slow, i, struct fp_snapshot_slow));
+        write_slow_one(r, &APR_ARRAY_IDX(f->slow, i, struct fp_report_slow));
     ap_rputs("</table>\n", r);
 }
 

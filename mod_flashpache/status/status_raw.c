@@ -66,7 +66,7 @@ static void write_daemon(request_rec *r, const struct fp_snapshot *f)
     for (int i = 0; i < f->from_daemon->nelts; i++) {
         const struct fp_snapshot_counter *c = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
 
-        fp_html_number_card(r, in_words(r->pool, c->name), c->value);
+        fp_html_number_card(r, in_words(r->pool, c->stat->name), c->value);
     }
     ap_rputs("</dl></details>\n", r);
 }

@@ -77,7 +77,7 @@ void fp_status_lines(request_rec *r, const struct fp_snapshot *f)
     for (int i = 0; i < f->from_daemon->nelts; i++) {
         const struct fp_snapshot_counter *g = &APR_ARRAY_IDX(f->from_daemon, i, struct fp_snapshot_counter);
 
-        ap_rprintf(r, "Flashpached%s: " U64 "\n", camel(r->pool, g->name), g->value);
+        ap_rprintf(r, "Flashpached%s: " U64 "\n", camel(r->pool, g->stat->name), g->value);
     }
 }
 
@@ -152,29 +152,16 @@ static void write_releases(request_rec *r, const struct fp_snapshot *f)
                     "For how long the daemon has been running.");
 }
 
-/* Those that this release knows. */
-static const struct known {
-    const char *name, *type, *help;
-} known[] = {
-#define ROW(name, where, type, help) { #name, #type, help },
-    FP_STATS_TABLE(ROW)
-#undef ROW
-};
-
 static void write_daemon_number(request_rec *r, const struct fp_snapshot_counter *c)
 {
-    const struct known *k = known, *end = known + sizeof(known) / sizeof(known[0]);
-    const char *name;
+    const char *name = apr_pstrcat(r->pool, "flashpached_", c->stat->name,
+                                   strcmp(c->stat->type, "counter") == 0 ? "_total" : "", NULL);
 
-    while (k < end && strcmp(k->name, c->name) != 0)
-        k++;
-    name = apr_pstrcat(r->pool, "flashpached_", c->name,
-                       k < end && strcmp(k->type, "counter") == 0 ? "_total" : "", NULL);
-    begin(r, name, k < end ? k->type : "untyped", k < end ? k->help : "A name of another release.");
+    begin(r, name, c->stat->type, c->stat->help);
     ap_rprintf(r, "%s " U64 "\n", name, c->value);
 }
 
-static void write_histogram(request_rec *r, const char *name, const struct fp_snapshot_latency *l)
+static void write_histogram(request_rec *r, const char *name, const struct fp_report_latency *l)
 {
     const char *mount = label(r->pool, l->point);
     apr_uint64_t n = 0;
@@ -197,14 +184,14 @@ static void write_mounts(request_rec *r, const struct fp_snapshot *f)
 
     begin(r, service, "gauge", "1: the file system answers, 0: it is out of service");
     for (int i = 0; i < f->mounts->nelts; i++) {
-        const struct fp_snapshot_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_snapshot_mount);
+        const struct fp_report_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_report_mount);
 
         ap_rprintf(r, "%s{mount=\"%s\",watch=\"%s\"} %d\n", service, label(r->pool, m->point),
-                   label(r->pool, m->watch), m->in_service);
+                   label(r->pool, m->watch), !m->out);
     }
     begin(r, duration, "histogram", "How long walks took, by where they ended");
     for (int i = 0; i < f->latencies->nelts; i++)
-        write_histogram(r, duration, &APR_ARRAY_IDX(f->latencies, i, struct fp_snapshot_latency));
+        write_histogram(r, duration, &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency));
 }
 
 void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)

@@ -33,26 +33,26 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
 
 static void read_line(const char *line)
 {
-    struct ctl_mount m;
-    struct ctl_latency l;
-    struct ctl_hot h;
-    struct ctl_slow s;
-    struct ctl_known k;
+    struct fp_report_mount m;
+    struct fp_report_latency l;
+    struct fp_report_hot h;
+    struct fp_report_slow s;
+    struct fp_report_known k;
     char *first = strdup(line), *second = strdup(line), *third = strdup(line), *fourth = strdup(line), *fifth = strdup(line), room[32];
 
     FUZZ_MUST(first != NULL && second != NULL && third != NULL && fourth != NULL && fifth != NULL);
-    if (ctl_parse_mount(first, &m))
+    if (fp_report_read(fp_mount_form, first, &m))
         FUZZ_MUST(strlen(m.point) + strlen(m.type) + strlen(m.watch) <= strlen(line));
-    if (ctl_parse_latency(second, &l)) {
+    if (fp_report_read(fp_latency_form, second, &l)) {
         FUZZ_MUST(strlen(l.point) <= strlen(line));
         for (unsigned percent = 0; percent <= 100; percent += 50)
-            ctl_time_text(ctl_percentile_us(&l, percent), room, sizeof(room));
+            ctl_time_text(fp_latency_percentile_us(&l, percent), room, sizeof(room));
     }
-    if (ctl_parse_hot(third, &h))
+    if (fp_report_read(fp_hot_form, third, &h))
         FUZZ_MUST(strlen(h.path) < strlen(line));
-    if (ctl_parse_slow(fourth, &s))
+    if (fp_report_read(fp_slow_form, fourth, &s))
         FUZZ_MUST(strlen(s.call) + strlen(s.point) + strlen(s.path) < strlen(line));
-    if (ctl_parse_known(fifth, &k))
+    if (fp_report_read(fp_known_form, fifth, &k))
         FUZZ_MUST(strlen(k.state) + strlen(k.names) + strlen(k.point) < strlen(line));
     free(fifth);
     free(first);

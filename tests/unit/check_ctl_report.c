@@ -72,74 +72,74 @@ END_TEST
 /* A line with fewer words, or more, or a word where a number stands is no good line. */
 START_TEST(hot_and_slow)
 {
-    struct ctl_hot h;
-    struct ctl_slow s;
+    struct fp_report_hot h;
+    struct fp_report_slow s;
 
-    ck_assert(ctl_parse_hot((char[]){ "12 /a" }, &h));
+    ck_assert(fp_report_read(fp_hot_form, (char[]){ "12 /a" }, &h));
     ck_assert_uint_eq(h.asked, 12);
     ck_assert_str_eq(h.path, "/a");
-    ck_assert(!ctl_parse_hot((char[]){ "12" }, &h));
-    ck_assert(!ctl_parse_hot((char[]){ "" }, &h));
-    ck_assert(!ctl_parse_hot((char[]){ "a /a" }, &h));
-    ck_assert(!ctl_parse_hot((char[]){ "12 /a b" }, &h));
-    ck_assert(ctl_parse_slow((char[]){ "5 40 open 30 2 /mnt /mnt/f" }, &s));
+    ck_assert(!fp_report_read(fp_hot_form, (char[]){ "12" }, &h));
+    ck_assert(!fp_report_read(fp_hot_form, (char[]){ "" }, &h));
+    ck_assert(!fp_report_read(fp_hot_form, (char[]){ "a /a" }, &h));
+    ck_assert(!fp_report_read(fp_hot_form, (char[]){ "12 /a b" }, &h));
+    ck_assert(fp_report_read(fp_slow_form, (char[]){ "5 40 open 30 2 /mnt /mnt/f" }, &s));
     ck_assert_uint_eq(s.ago_ms + s.us + s.call_us + s.waited, 77);
     ck_assert_str_eq(s.call, "open");
     ck_assert_str_eq(s.point, "/mnt");
     ck_assert_str_eq(s.path, "/mnt/f");
-    ck_assert(!ctl_parse_slow((char[]){ "5 40 open 30 2 /mnt" }, &s));
-    ck_assert(!ctl_parse_slow((char[]){ "5 40 open -30 2 /mnt /mnt/f" }, &s));
+    ck_assert(!fp_report_read(fp_slow_form, (char[]){ "5 40 open 30 2 /mnt" }, &s));
+    ck_assert(!fp_report_read(fp_slow_form, (char[]){ "5 40 open -30 2 /mnt /mnt/f" }, &s));
 }
 END_TEST
 
 START_TEST(entries_of_a_path)
 {
-    struct ctl_known k;
+    struct fp_report_known k;
 
-    ck_assert(ctl_parse_known((char[]){ "4 file inotify 90 lease open - /" }, &k));
+    ck_assert(fp_report_read(fp_known_form, (char[]){ "4 file inotify 90 lease open - /" }, &k));
     ck_assert_uint_eq(k.len, 4);
     ck_assert_uint_eq(k.left_ms, 90);
     ck_assert_str_eq(k.state, "file");
     ck_assert_str_eq(k.point, "/");
-    ck_assert(!ctl_parse_known((char[]){ "4 file inotify 90 lease open -" }, &k));
-    ck_assert(!ctl_parse_known((char[]){ "x file inotify 90 lease open - /" }, &k));
+    ck_assert(!fp_report_read(fp_known_form, (char[]){ "4 file inotify 90 lease open -" }, &k));
+    ck_assert(!fp_report_read(fp_known_form, (char[]){ "x file inotify 90 lease open - /" }, &k));
 }
 END_TEST
 
 START_TEST(mounts)
 {
-    struct ctl_mount m;
+    struct fp_report_mount m;
 
-    ck_assert(ctl_parse_mount(
+    ck_assert(fp_report_read(fp_mount_form,
         (char[]){ "/a\\040b ext4 inotify ttl_ms=3000 negative_ttl_ms=900 stale_if_error_ms=7" }, &m));
     ck_assert_str_eq(m.point, "/a\\040b");
     ck_assert_uint_eq(m.ttl_ms, 3000);
     ck_assert_uint_eq(m.negative_ttl_ms, 900);
     ck_assert_uint_eq(m.stale_ms, 7);
     ck_assert(!m.out);
-    ck_assert(ctl_parse_mount(
+    ck_assert(fp_report_read(fp_mount_form,
         (char[]){ "/ nfs4 ttl ttl_ms=1 negative_ttl_ms=1 stale_if_error_ms=0 out-of-service" }, &m));
     ck_assert(m.out);
-    ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl" }, &m));
-    ck_assert(!ctl_parse_mount((char[]){ "/ nfs4 ttl a=1 b=2 c=3" }, &m));
+    ck_assert(!fp_report_read(fp_mount_form, (char[]){ "/ nfs4 ttl" }, &m));
+    ck_assert(!fp_report_read(fp_mount_form, (char[]){ "/ nfs4 ttl a=1 b=2 c=3" }, &m));
 }
 END_TEST
 
 START_TEST(latencies)
 {
-    struct ctl_latency l;
+    struct fp_report_latency l;
 
-    ck_assert(ctl_parse_latency((char[]){ "/ 100 5000 900 "
+    ck_assert(fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 "
                                           "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" },
                                 &l));
     ck_assert_uint_eq(l.count, 100);
-    ck_assert_uint_eq(ctl_percentile_us(&l, 50), 64);
-    ck_assert_uint_eq(ctl_percentile_us(&l, 51), 128);
-    ck_assert_uint_eq(ctl_percentile_us(&l, 99), 512);
+    ck_assert_uint_eq(fp_latency_percentile_us(&l, 50), 64);
+    ck_assert_uint_eq(fp_latency_percentile_us(&l, 51), 128);
+    ck_assert_uint_eq(fp_latency_percentile_us(&l, 99), 512);
     /* Never more than the maximum. */
-    ck_assert_uint_eq(ctl_percentile_us(&l, 100), 900);
-    ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 50,40" }, &l));
-    ck_assert(!ctl_parse_latency((char[]){ "/ 100 5000 900 "
+    ck_assert_uint_eq(fp_latency_percentile_us(&l, 100), 900);
+    ck_assert(!fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 50,40" }, &l));
+    ck_assert(!fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 "
                                            "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" },
                                  &l));
 }

@@ -13,7 +13,12 @@ static struct fp_health health;
 
 static void set_counter(const char *name, apr_uint64_t value)
 {
-    APR_ARRAY_PUSH(f.from_daemon, struct fp_snapshot_counter) = (struct fp_snapshot_counter){ name, value };
+    unsigned i = 0;
+
+    while (strcmp(fp_stat_rows[i].name, name) != 0)
+        i++;
+    APR_ARRAY_PUSH(f.from_daemon, struct fp_snapshot_counter) =
+        (struct fp_snapshot_counter){ &fp_stat_rows[i], value };
 }
 
 static void set_fact(const char *key, const char *value)
@@ -23,8 +28,8 @@ static void set_fact(const char *key, const char *value)
 
 static void add_mount(const char *point, apr_uint64_t stale_ms, bool in_service)
 {
-    APR_ARRAY_PUSH(f.mounts, struct fp_snapshot_mount) =
-        (struct fp_snapshot_mount){ point, "nfs4", "inotify+ttl", 3000, stale_ms, in_service };
+    APR_ARRAY_PUSH(f.mounts, struct fp_report_mount) =
+        (struct fp_report_mount){ point, "nfs4", "inotify+ttl", 3000, 1000, stale_ms, !in_service };
 }
 
 /* A daemon with which all is well, and one host. */
@@ -40,8 +45,8 @@ static void setup(void)
                               .socket = "/run/flashpached.sock",
                               .daemon = FP_OK,
                               .from_daemon = apr_array_make(pool, 8, sizeof(struct fp_snapshot_counter)),
-                              .mounts = apr_array_make(pool, 8, sizeof(struct fp_snapshot_mount)),
-                              .latencies = apr_array_make(pool, 8, sizeof(struct fp_snapshot_latency)),
+                              .mounts = apr_array_make(pool, 8, sizeof(struct fp_report_mount)),
+                              .latencies = apr_array_make(pool, 8, sizeof(struct fp_report_latency)),
                               .about = apr_array_make(pool, 8, sizeof(struct fp_snapshot_fact)) };
     set_fact("version", FP_RELEASE);
     set_fact("workers_wanted", "4");
