@@ -14,10 +14,10 @@
 #include "common/client.h"
 #include "common/contents.h"
 #include "common/lease_table.h"
-#include "common/packet.h"
 #include "common/server_clock.h"
 #include "htaccess_pure.h"
-#include "lease.h"
+#include "file.h"
+#include "held.h"
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
@@ -37,7 +37,7 @@ int fp_access_file_of(const request_rec *r, const struct fp_request *q, const st
     for (unsigned i = 0; i < settings->n_own && fp_step_is_dir(s); i++) {
         const unsigned name = settings->own[i];
 
-        if (name >= q->lease->n_names)
+        if (name >= q->held->answer->n_names)
             return -1;
         if (s->access[name].status == FP_OK)
             return (int)name;
@@ -119,19 +119,19 @@ static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
 }
 
 /* NULL: the content is unavailable, or its length differs from the answer's. */
-static struct fp_access_text *read_content(apr_pool_t *p, const struct fp_answer *a,
-                                           const struct fp_lease_view *view, apr_size_t size)
+static struct fp_access_text *read_content(apr_pool_t *p, const struct fp_held *h, apr_size_t size)
 {
     struct fp_access_text *c = apr_palloc(p, sizeof(*c));
     char *text = apr_palloc(p, size + 1);
 
     c->pos = text;
     c->end = text + size;
-    if (a->content)
-        return view != NULL && fp_contents_view_read(fp_lease_view_contents(view), a->content_at, text, size)
-                   ? c
-                   : NULL;
-    return a->fd != -1 && fp_contents_read_file(a->fd, text, size) ? c : NULL;
+    if (h->file != NULL)
+        return fp_contents_read_file(fp_file_descriptor(h->file), text, size) ? c : NULL;
+    return fp_held_has_file(h)
+                   && fp_contents_view_read(fp_lease_view_contents(h->view), h->answer->content_at, text, size)
+               ? c
+               : NULL;
 }
 
 bool fp_access_file_is_pure(const request_rec *r, const char *path, const struct fp_access_text *c)
@@ -142,32 +142,31 @@ bool fp_access_file_is_pure(const request_rec *r, const char *path, const struct
 }
 
 /* The answer from the shared table, or from the daemon. */
-static fp_status find_answer(const struct fp_names *names, const char *path, struct fp_answer *a,
-                             struct fp_lease_view **view_r)
+static fp_status find_answer(const struct fp_names *names, struct fp_held *h)
 {
     bool known;
-    fp_status st = fp_shared_find(fp_child_client, names, path, strlen(path), false, a, view_r, &known);
+    fp_status st = fp_shared_find(fp_child_client, names, false, h, &known);
 
     if (st == FP_ABSENT)
-        st = fp_client_lookup(fp_child_client, path, strlen(path), names, a, view_r);
-    return st == FP_OK ? a->status : st;
+        st = fp_client_lookup(fp_child_client, h->path, h->path_len, names, h->answer, &h->view);
+    if (st == FP_OK)
+        st = h->answer->status;
+    return st == FP_OK && !fp_held_take_file(h) ? FP_NOMEM : st;
 }
 
 struct fp_access_text *fp_access_file_fetch(const request_rec *r, const char *path, const struct fp_access *x)
 {
     /* With the names the daemon keeps the access files of the directories that it has cached. */
     const struct fp_names *names = &fp_settings_of(r->server)->names;
-    struct fp_lease_view *view = NULL;
-    struct fp_answer *a;
+    struct fp_held h = { .path = path, .path_len = strlen(path) };
     struct fp_access_text *c = NULL;
 
-    if (!S_ISREG(x->mode) || x->size > FP_ACCESS_FILE_MOST || !fp_path_is_normal(path, strlen(path)))
+    if (!S_ISREG(x->mode) || x->size > FP_ACCESS_FILE_MOST || !fp_path_is_normal(path, h.path_len))
         return NULL;
-    a = fp_request_buf(r);
-    if (find_answer(names, path, a, &view) == FP_OK && is_file_of(x, a))
-        c = read_content(r->pool, a, view, (apr_size_t)x->size);
-    fp_close(&a->fd);
-    fp_lease_view_release(&view);
+    h.answer = fp_request_buf(r);
+    if (find_answer(names, &h) == FP_OK && is_file_of(x, h.answer))
+        c = read_content(r->pool, &h, (apr_size_t)x->size);
+    fp_held_end(&h);
     return c;
 }
 

@@ -12,11 +12,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "common/contents.h"
 #include "common/local_types.h"
 #include "common/packet.h"
 
-#define KEEP_LEAST    ((apr_size_t)256 * 1024) /* bytes; such a file stays mapped from the first response */
+#define KEEP_LEAST    ((size_t)256 * 1024) /* bytes; such a file stays mapped from the first response */
 #define MAPPINGS_MOST 32768u                   /* half of what vm.max_map_count usually allows */
 #define SPARES        8                        /* own descriptors that a file keeps for later responses */
 #define NONE          (-1)
@@ -25,23 +24,14 @@ enum mappable { NOT_LOOKED, MAPPABLE, NOT_MAPPABLE };
 
 struct fp_file {
     atomic_uint references;
-    int fd; /* -1: a content */
+    int fd;
     bool local;
-    bool is_content;                      /* the mapping is a copy, or NULL (unread); there is no fd */
     atomic_int mappable;                  /* enum mappable */
     atomic_bool served;                   /* a response has sent it before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
     atomic_int spares[SPARES];            /* NONE: there is none */
+    _Atomic(struct fp_headers *) headers; /* NULL: not known yet */
 };
-
-/* A content is one piece of memory: the fewer a child touches for a request, the better. */
-struct copied {
-    struct fp_file file;
-    struct fp_mapping mapping; /* of the bytes */
-    char bytes[];
-};
-
-static struct fp_file unread = { .fd = -1, .local = true, .is_content = true };
 
 static unsigned own_most;
 static atomic_uint own_descriptors; /* in use and spare */
@@ -60,38 +50,14 @@ unsigned fp_file_descriptors(void)
     return atomic_load_explicit(&descriptors, memory_order_relaxed);
 }
 
-apr_uint64_t fp_file_mapped(void)
+uint64_t fp_file_mapped(void)
 {
     return atomic_load_explicit(&mapped, memory_order_relaxed);
-}
-
-static void close_descriptor(struct fp_file *file)
-{
-    if (file->fd == -1)
-        return;
-    fp_close(&file->fd);
-    atomic_fetch_sub_explicit(&descriptors, 1, memory_order_relaxed);
 }
 
 bool fp_file_is_local(const struct fp_file *file)
 {
     return file->local;
-}
-
-bool fp_file_is_content(const struct fp_file *file)
-{
-    return file->is_content;
-}
-
-bool fp_file_is_unread(const struct fp_file *file)
-{
-    return file == &unread;
-}
-
-static void forget_spares(struct fp_file *file)
-{
-    for (unsigned i = 0; i < SPARES; i++)
-        atomic_init(&file->spares[i], NONE);
 }
 
 struct fp_file *fp_file_create(int fd, bool local)
@@ -104,15 +70,11 @@ struct fp_file *fp_file_create(int fd, bool local)
     }
     atomic_init(&file->references, 1);
     file->fd = fd;
-    forget_spares(file);
+    for (unsigned i = 0; i < SPARES; i++)
+        atomic_init(&file->spares[i], NONE);
     file->local = local;
     atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     return file;
-}
-
-struct fp_file *fp_file_unread(void)
-{
-    return &unread;
 }
 
 void fp_file_trust(struct fp_file *file)
@@ -189,40 +151,10 @@ struct fp_mapping *fp_file_mapping(const struct fp_file *file)
     return atomic_load_explicit(&file->mapping, memory_order_acquire);
 }
 
-struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
-                                       apr_size_t size)
-{
-    struct copied *copy = fp_copy_take(sizeof(*copy) + size);
-
-    if (copy == NULL || !fp_contents_view_read(contents, at, copy->bytes, size)) {
-        fp_copy_give_back(copy, sizeof(*copy) + size);
-        return NULL;
-    }
-    memset(&copy->file, 0, sizeof(copy->file));
-    copy->mapping = (struct fp_mapping){ copy->bytes, size };
-    atomic_fetch_add_explicit(&mapped, size, memory_order_relaxed);
-    atomic_init(&copy->file.references, 1);
-    atomic_init(&copy->file.mapping, &copy->mapping);
-    copy->file.fd = -1;
-    forget_spares(&copy->file);
-    copy->file.local = copy->file.is_content = true;
-    return &copy->file;
-}
-
-/* The file is the first member of its copy. */
-static void forget_content(struct fp_file *file)
-{
-    const size_t size = fp_file_mapping(file)->size;
-
-    atomic_fetch_sub_explicit(&mapped, size, memory_order_relaxed);
-    fp_copy_give_back(file, sizeof(struct copied) + size);
-}
-
 void fp_file_retain(struct fp_file *file)
 {
     /* Relaxed: the caller has a reference already, so nothing needs ordering. */
-    if (file != &unread)
-        atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
 }
 
 void fp_file_release(struct fp_file **fp)
@@ -231,16 +163,14 @@ void fp_file_release(struct fp_file **fp)
 
     *fp = NULL;
     /* Acquire and release: every other thread's use must be over before the last one closes. */
-    if (file == NULL || file == &unread
+    if (file == NULL
         || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (file->is_content) {
-        forget_content(file);
-        return;
-    }
     unmap(fp_file_mapping(file));
-    close_descriptor(file);
+    fp_close(&file->fd);
+    atomic_fetch_sub_explicit(&descriptors, 1, memory_order_relaxed);
     close_spares(file);
+    free(atomic_load_explicit(&file->headers, memory_order_relaxed));
     free(file);
 }
 
@@ -261,8 +191,6 @@ int fp_file_open_own(struct fp_file *file)
     char name[FP_FD_NAME];
     int fd;
 
-    if (file->fd == -1)
-        return NONE;
     fd = take_spare(file);
     if (fd != NONE)
         return fd;
@@ -283,22 +211,41 @@ void fp_file_give_back(struct fp_file *file, int *fd)
         fp_file_close_own(fd);
 }
 
+/* ---- headers ---- */
+
+bool fp_file_is_shared(const struct fp_file *file)
+{
+    return atomic_load_explicit(&file->references, memory_order_relaxed) > 1;
+}
+
+const struct fp_headers *fp_file_headers(const struct fp_file *file)
+{
+    /* Acquire pairs with the store that published the text. */
+    return atomic_load_explicit(&file->headers, memory_order_acquire);
+}
+
+void fp_file_set_headers(struct fp_file *file, struct fp_headers *headers)
+{
+    struct fp_headers *none = NULL;
+
+    if (!atomic_compare_exchange_strong_explicit(&file->headers, &none, headers, memory_order_release,
+                                                 memory_order_relaxed))
+        free(headers);
+}
+
 /* ---- bytes ---- */
 
-apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len, apr_off_t offset)
+ssize_t fp_file_read(const struct fp_file *file, char *buf, size_t len, off_t offset)
 {
     ssize_t n;
 
     do {
-        n = pread(file->fd, buf, *len, offset);
+        n = pread(file->fd, buf, len, offset);
     } while (n == -1 && errno == EINTR);
-    *len = n > 0 ? (apr_size_t)n : 0;
-    if (n == -1)
-        return errno;
-    return n == 0 ? APR_EOF : APR_SUCCESS;
+    return n;
 }
 
-const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t length)
+const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, size_t length)
 {
     struct fp_mapping *there = fp_file_mapping(file), *mine;
     struct stat st;
@@ -308,7 +255,7 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t le
         return NULL;
     if (there != NULL)
         return there;
-    if (fstat(file->fd, &st) == -1 || st.st_size <= 0 || (apr_size_t)st.st_size > FP_FILE_MAP_MOST)
+    if (fstat(file->fd, &st) == -1 || st.st_size <= 0 || (size_t)st.st_size > FP_FILE_MAP_MOST)
         return NULL;
     mine = map_all(file->fd, (size_t)st.st_size, MAP_SHARED);
     if (mine == NULL)
@@ -321,12 +268,12 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t le
     return there;
 }
 
-void *fp_file_map(const struct fp_file *file, apr_off_t offset, apr_size_t length)
+void *fp_file_map(const struct fp_file *file, off_t offset, size_t length)
 {
     struct stat st;
     void *base;
 
-    if (!file->local || fstat(file->fd, &st) == -1 || st.st_size < offset + (apr_off_t)length)
+    if (!file->local || fstat(file->fd, &st) == -1 || st.st_size < offset + (off_t)length)
         return NULL;
     base = mmap(NULL, length, PROT_READ, MAP_SHARED, file->fd, offset);
     return base != MAP_FAILED ? base : NULL;
@@ -339,7 +286,7 @@ static bool is_named(const struct stat *st, const char *path)
     return stat(path, &named) == 0 && named.st_dev == st->st_dev && named.st_ino == st->st_ino;
 }
 
-static bool is_mappable(int fd, const char *path, apr_uint64_t dev, apr_uint64_t ino)
+static bool is_mappable(int fd, const char *path, uint64_t dev, uint64_t ino)
 {
     struct stat st;
     struct statfs fs;
@@ -349,11 +296,11 @@ static bool is_mappable(int fd, const char *path, apr_uint64_t dev, apr_uint64_t
            && ((st.st_uid == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0) || is_named(&st, path));
 }
 
-bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t dev, apr_uint64_t ino)
+bool fp_file_may_be_mapped(struct fp_file *file, const char *path, uint64_t dev, uint64_t ino)
 {
     int known = atomic_load_explicit(&file->mappable, memory_order_relaxed);
 
-    if (!file->local || file->is_content)
+    if (!file->local)
         return false;
     /* Threads that look at once find the same, or see the file before and after a change. Either is
      * true. */
@@ -364,18 +311,18 @@ bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t 
     return known == MAPPABLE;
 }
 
-apr_time_t fp_file_time(apr_int64_t sec, apr_uint32_t nsec)
+int64_t fp_file_time(int64_t sec, uint32_t nsec)
 {
-    return (apr_time_t)((apr_uint64_t)sec * APR_USEC_PER_SEC + (apr_uint64_t)apr_time_make(0, nsec / 1000));
+    return (int64_t)((uint64_t)sec * 1000000 + nsec / 1000);
 }
 
-bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r)
+bool fp_file_look(const struct fp_file *file, off_t *size_r, int64_t *mtime_r)
 {
     struct stat st;
 
-    if (file->is_content || fstat(file->fd, &st) == -1)
+    if (fstat(file->fd, &st) == -1)
         return false;
     *size_r = st.st_size;
-    *mtime_r = fp_file_time(st.st_mtim.tv_sec, (apr_uint32_t)st.st_mtim.tv_nsec);
+    *mtime_r = fp_file_time(st.st_mtim.tv_sec, (uint32_t)st.st_mtim.tv_nsec);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An open file that came from the daemon, or its content.
+ * An open file, from the daemon or opened by its name, that requests share.
  *
  * The descriptor shares its file offset with every process that has it, so no function here moves
  * or uses the offset.
@@ -10,73 +10,59 @@
  * bucket maps was looked at for the request. Stock httpd with EnableMMAP On has the same remaining race.
  * On file systems that are not local that check could wait: there everything is read. A file that the
  * daemon may have chosen is read, too (fp_file_may_be_mapped()).
- *
- * A small file may come as its content, copied out of the daemon's memory. Then the child holds no
- * descriptor, and sending the file asks no file system.
  */
 #ifndef FP_FILE_H
 #define FP_FILE_H
 
-#include <apr_errno.h>
-#include <apr_time.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-struct fp_contents_view;
 struct fp_file;
 
-/* A mapping of a whole file, made once for all its responses, or a copy of a content. */
+/* A mapping of a whole file, made once for all its responses. */
 struct fp_mapping {
     void *base;
     size_t size;
 };
 
-#define FP_FILE_MAP_MOST ((apr_size_t)4 * 1024 * 1024) /* bytes of one mapping */
+#define FP_FILE_MAP_MOST ((size_t)4 * 1024 * 1024) /* bytes of one mapping */
 
 /*
  * Takes the descriptor; the caller has one reference. local: fstat() on it does not wait. NULL: no
  * memory, and fd is closed.
  */
 struct fp_file *fp_file_create(int fd, bool local);
-/* Makes a file of the content at that place (contents.h), size bytes, copied. NULL: no memory, or
- * the content is gone. */
-struct fp_file *fp_file_create_content(const struct fp_contents_view *contents, apr_uint64_t at,
-                                       apr_size_t size);
-/* The file of every content that its response will read (fp_file_bucket_of_unread()). It has no references
- * to count: a request allocates nothing for it, and touches no memory of its own. */
-struct fp_file *fp_file_unread(void);
-
 /* Adds a reference, which fp_file_release() drops. */
 void fp_file_retain(struct fp_file *file);
+/* True if there is another reference: it is kept for later requests. */
+bool fp_file_is_shared(const struct fp_file *file);
 /* Drops *file's reference and leaves NULL; the last one closes. */
 void fp_file_release(struct fp_file **file);
 
-/* The file's descriptor, which the file still owns; -1: it came as its content. */
+/* The file's descriptor, which the file still owns. */
 int fp_file_descriptor(const struct fp_file *file);
 bool fp_file_is_local(const struct fp_file *file);
-/* True if it came as its content. */
-bool fp_file_is_content(const struct fp_file *file);
-/* True if that is not here yet. */
-bool fp_file_is_unread(const struct fp_file *file);
-
 /*
  * True if a local file may be mapped. A false daemon could pass a file of its own and cut it. So
  * the file must be on a file system of this machine and have that device and inode number. Where
  * others than root may write the file, the path's name must lead to it now, too. Looks once.
  */
-bool fp_file_may_be_mapped(struct fp_file *file, const char *path, apr_uint64_t dev, apr_uint64_t ino);
+bool fp_file_may_be_mapped(struct fp_file *file, const char *path, uint64_t dev, uint64_t ino);
 
 /* Lets a local file be mapped without that look: this process opened it by its own name. */
 void fp_file_trust(struct fp_file *file);
 
-/* A file may have any time: what does not fit wraps, as in APR. */
-apr_time_t fp_file_time(apr_int64_t sec, apr_uint32_t nsec);
+/* In microseconds, as in APR. A file may have any time: what does not fit wraps, as there. */
+int64_t fp_file_time(int64_t sec, uint32_t nsec);
 
 /* Size and time of modification of a file now; asks its file
- * system. False: unknown, as for a file that came as its content. */
-bool fp_file_look(const struct fp_file *file, apr_off_t *size_r, apr_time_t *mtime_r);
+ * system. False: unknown. */
+bool fp_file_look(const struct fp_file *file, off_t *size_r, int64_t *mtime_r);
 
-/* pread(): *len bytes at most; APR_EOF where the file ends. */
-apr_status_t fp_file_read(const struct fp_file *file, char *buf, apr_size_t *len, apr_off_t offset);
+/* pread(), which no signal interrupts. */
+ssize_t fp_file_read(const struct fp_file *file, char *buf, size_t len, off_t offset);
 
 /* The mapping of the whole file; NULL: there is none. */
 struct fp_mapping *fp_file_mapping(const struct fp_file *file);
@@ -84,10 +70,10 @@ struct fp_mapping *fp_file_mapping(const struct fp_file *file);
  * The mapping from which to send length bytes, made if the file was sent before or is large. It
  * lives as long as the file. NULL: read the bytes, or map only them.
  */
-const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, apr_size_t length);
+const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, size_t length);
 /* Maps these bytes; the offset must be a page's, and the caller unmaps them. NULL: the file is not
  * local, is shorter, or cannot be mapped. */
-void *fp_file_map(const struct fp_file *file, apr_off_t offset, apr_size_t length);
+void *fp_file_map(const struct fp_file *file, off_t offset, size_t length);
 
 /*
  * A descriptor of the file whose offset nobody else uses. It is one that a response gave back, or is
@@ -105,9 +91,21 @@ void fp_file_set_own_most(unsigned most);
 /* The number of those in use and kept. */
 unsigned fp_file_own_descriptors(void);
 
-/* The number of descriptors from the daemon that all files hold now. */
+/*
+ * The headers of a response that sends the whole file, as httpd formatted them once. NULL: not known yet. Setting
+ * takes the memory, which malloc() made; the first ones stay.
+ */
+struct fp_headers {
+    char last_modified[32], length[24];
+    unsigned etag_bits; /* of FileETag */
+    char etag[];
+};
+const struct fp_headers *fp_file_headers(const struct fp_file *file);
+void fp_file_set_headers(struct fp_file *file, struct fp_headers *headers);
+
+/* The number of descriptors that all files hold now. */
 unsigned fp_file_descriptors(void);
-/* Bytes that stay mapped or copied for later responses. */
-apr_uint64_t fp_file_mapped(void);
+/* Bytes that stay mapped for later responses. */
+uint64_t fp_file_mapped(void);
 
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "file_bucket.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -102,7 +103,7 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
 {
     struct shared *s = e->data;
     apr_size_t n = e->length < s->piece ? e->length : s->piece;
-    apr_status_t rv;
+    ssize_t got;
     char *buf;
 
     if (become_piece(e))
@@ -110,11 +111,14 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
     *str = NULL;
     *len = 0;
     buf = apr_bucket_alloc(n, e->list);
-    rv = n > 0 ? fp_file_read(s->file, buf, &n, e->start) : APR_SUCCESS;
-    if (rv != APR_SUCCESS) {
+    got = n > 0 ? fp_file_read(s->file, buf, n, e->start) : 0;
+    if (got == -1 || (got == 0 && n > 0)) {
+        const apr_status_t rv = got == -1 ? errno : APR_EOF;
+
         apr_bucket_free(buf);
         return rv;
     }
+    n = (apr_size_t)got;
     /* This bucket becomes the bytes just read; the next one has the rest of the file. */
     leave_rest(e, n);
     apr_bucket_heap_make(e, buf, n, apr_bucket_free);
@@ -139,9 +143,7 @@ apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_si
     struct shared *s = apr_bucket_alloc(sizeof(*s), list);
     const struct fp_mapping *whole = NULL;
 
-    if (fp_file_is_content(file))
-        whole = fp_file_mapping(file);
-    else if (map)
+    if (map)
         whole = fp_file_keep_mapped(file, length);
     APR_BUCKET_INIT(e);
     e->free = apr_bucket_free;
@@ -170,7 +172,7 @@ bool fp_file_bucket_reads(const apr_bucket *e)
     return e->type == &bucket_type_file;
 }
 
-apr_bucket *fp_file_bucket_of_unread(const struct fp_contents_view *contents, apr_uint64_t at,
+apr_bucket *fp_file_bucket_of_content(const struct fp_contents_view *contents, apr_uint64_t at,
                                      apr_off_t length, apr_bucket_alloc_t *list)
 {
     char *buf = apr_bucket_alloc((apr_size_t)length, list);
@@ -182,24 +184,18 @@ apr_bucket *fp_file_bucket_of_unread(const struct fp_contents_view *contents, ap
     return apr_bucket_heap_create(buf, (apr_size_t)length, apr_bucket_free, list);
 }
 
-apr_bucket *fp_file_bucket_of_content(struct fp_file *file, apr_off_t length, bool map,
-                                      apr_bucket_alloc_t *list)
+apr_bucket *fp_file_bucket_of_small(struct fp_file *file, apr_off_t length, bool map, apr_bucket_alloc_t *list)
 {
     /* The byte more shows whether the file has grown. */
-    apr_size_t n = (apr_size_t)length + 1;
+    const apr_size_t most = (apr_size_t)length + 1;
     char *buf;
 
-    if (fp_file_is_content(file))
-        return (apr_off_t)fp_file_mapping(file)->size == length
-                   ? fp_file_bucket_create(file, 0, (apr_size_t)length, false, list)
-                   : NULL;
     if (length > FP_FILE_SMALL || (map && length >= FP_FILE_MAP_LEAST))
         return NULL;
-    buf = apr_bucket_alloc(n, list);
-    fp_file_read(file, buf, &n, 0);
-    if ((apr_off_t)n != length) {
+    buf = apr_bucket_alloc(most, list);
+    if (fp_file_read(file, buf, most, 0) != length) {
         apr_bucket_free(buf);
         return NULL;
     }
-    return apr_bucket_heap_create(buf, n, apr_bucket_free, list);
+    return apr_bucket_heap_create(buf, (apr_size_t)length, apr_bucket_free, list);
 }

@@ -14,7 +14,7 @@
 #include "access_file.h"
 #include "common/packet.h"
 #include "common/path.h"
-#include "lease.h"
+#include "held.h"
 #include "open_path.h"
 #include "parsed.h"
 #include "request.h"
@@ -130,7 +130,7 @@ fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, con
                            const char *name, const struct fp_access **access_r)
 {
     int below, n = fp_names_find(&fp_settings_of(r->server)->names, name, strlen(name));
-    bool asked = n != -1 && n < (int)q->lease->n_names;
+    bool asked = n != -1 && n < (int)q->held->answer->n_names;
     const struct fp_step *s = asked ? fp_request_find_step(q, dir, fp_path_len(dir), &below) : NULL;
 
     *access_r = NULL;
@@ -186,7 +186,7 @@ static unsigned count_present(const struct fp_request *q, const struct fp_step *
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < q->lease->n_names && fp_step_is_dir(s); i++)
+    for (unsigned i = 0; i < q->held->answer->n_names && fp_step_is_dir(s); i++)
         n += s->access[i].status != FP_ABSENT;
     return n;
 }
@@ -197,10 +197,10 @@ void fp_htaccess_inject(request_rec *r)
     struct fp_request *q = fp_request_of(r);
     unsigned present = 0;
 
-    if (q == NULL || q->lease->n_names == 0 || q->lease->no_access_files || !fp_parsed_is_for(r))
+    if (q == NULL || q->held->answer->n_names == 0 || fp_answer_lacks_access_files(q->held->answer) || !fp_parsed_is_for(r))
         return;
-    for (unsigned i = 0; i < q->lease->n_steps; i++) {
-        const struct fp_step *s = fp_lease_step(q->lease, i);
+    for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
+        const struct fp_step *s = fp_held_step(q->held, i);
         int name = fp_access_file_of(r, q, s);
         struct fp_parsed *p = name != -1 ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 

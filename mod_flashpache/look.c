@@ -14,6 +14,7 @@
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/wire.h"
+#include "held.h"
 #include "look_counts.h"
 #include "open_path.h"
 #include "shared.h"
@@ -194,7 +195,7 @@ static bool look(const struct fp_lease_view *view, const struct fp_look_wish *wi
         return false;
     n = a->n_steps;
     /* Where the steps hold behind the looks, the directory and its access files are as they say. */
-    if (!go_down(wish, above, a) || !fp_shared_holds_above(view, a, n)) {
+    if (!go_down(wish, above, a) || !fp_held_steps_hold(view, a, n)) {
         fp_close(&a->fd);
         return false;
     }

@@ -13,8 +13,9 @@
 #include "common/wire.h"
 #include "file.h"
 #include "fresh.h"
-#include "lease.h"
+#include "held.h"
 #include "look.h"
+#include "open_files.h"
 #include "request.h"
 #include "settings.h"
 #include "shared.h"
@@ -111,50 +112,53 @@ static bool wants_fresh(const request_rec *r)
 
 /* An answer, and its source. */
 struct found {
-    struct fp_lease *lease; /* retained for the caller */
+    struct fp_held *held;
     enum fp_count outcome;
 };
 
-/* As fp_lease_create(). */
-static struct fp_lease *make_lease(const request_rec *r, const struct wish *wish, struct fp_answer *a,
-                                   struct fp_lease_view *view)
+static struct fp_held begin(const request_rec *r, const struct wish *wish)
 {
-    return fp_lease_create(r->pool, fp_settings_of(r->server), wish->path, wish->len, fp_request_keep(r, a),
-                           view);
+    return (struct fp_held){ .answer = fp_request_buf(r), .path = wish->path, .path_len = wish->len };
 }
 
-/* Sets *found_r only with FP_OK. FP_FAILED also where the content was overwritten. */
-static fp_status fetch_once(const request_rec *r, const struct wish *wish, struct found *found_r)
+static apr_status_t end(void *held)
+{
+    fp_held_end(held);
+    return APR_SUCCESS;
+}
+
+/* The request holds the answer from now on, as long as its pool lives. */
+static struct found keep(const request_rec *r, const struct fp_held *h, enum fp_count outcome)
+{
+    struct fp_held *held = apr_pmemdup(r->pool, h, sizeof(*h));
+
+    held->answer = fp_request_keep(r, h->answer);
+    held->path = apr_pstrmemdup(r->pool, h->path, h->path_len);
+    apr_pool_cleanup_register(r->pool, held, end, apr_pool_cleanup_null);
+    return (struct found){ held, outcome };
+}
+
+/* Asks by a message. Sets *found_r only with FP_OK. */
+static fp_status fetch(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    struct fp_answer *a = fp_request_buf(r);
+    struct fp_held h = begin(r, wish);
     const struct fp_lookup question = { .path = wish->path,
                                         .path_len = wish->len,
                                         .names = settings->names,
                                         .fresh = wish->fresh,
                                         .no_stale_fd = refuses(settings) };
-    struct fp_lease_view *view;
-    fp_status st = fp_client_lookup_with(fp_child_client, &question, a, &view);
+    fp_status st = fp_client_lookup_with(fp_child_client, &question, h.answer, &h.view);
 
     if (st == FP_OK)
-        st = a->status;
-    if (st == FP_OK) {
-        found_r->outcome = fp_outcome_of_source(a->source);
-        found_r->lease = make_lease(r, wish, a, view);
-        view = NULL;
-        st = found_r->lease != NULL ? FP_OK : a->content ? FP_FAILED : FP_NOMEM;
-    }
-    fp_lease_view_release(&view);
+        st = h.answer->status;
+    if (st == FP_OK && !fp_held_take_file(&h))
+        st = FP_NOMEM;
+    if (st == FP_OK)
+        *found_r = keep(r, &h, fp_outcome_of_source(h.answer->source));
+    else
+        fp_held_end(&h);
     return st;
-}
-
-/* Asks by a message. A content may be overwritten before the child reads it; then the daemon reads
- * the file again. */
-static fp_status fetch(const request_rec *r, const struct wish *wish, struct found *found_r)
-{
-    fp_status st = fetch_once(r, wish, found_r);
-
-    return st == FP_FAILED ? fetch_once(r, wish, found_r) : st;
 }
 
 /* Finds an answer that another child, or the daemon itself, has put into the shared table. Returns
@@ -162,18 +166,13 @@ static fp_status fetch(const request_rec *r, const struct wish *wish, struct fou
 static fp_status find_shared(const request_rec *r, const struct wish *wish, struct found *found_r,
                              bool *known_r)
 {
-    const struct fp_settings *settings = fp_settings_of(r->server);
-    struct fp_answer *a = fp_request_buf(r);
-    struct fp_lease_view *view;
-    fp_status st = fp_shared_find(fp_child_client, &settings->names, wish->path, wish->len, wish->fresh, a,
-                                  &view, known_r);
+    struct fp_held h = begin(r, wish);
+    fp_status st =
+        fp_shared_find(fp_child_client, &fp_settings_of(r->server)->names, wish->fresh, &h, known_r);
 
-    if (st != FP_OK)
-        return st;
-    found_r->outcome = FP_COUNT_LEASE;
-    found_r->lease = make_lease(r, wish, a, view);
-    /* The content may have been overwritten. */
-    return found_r->lease != NULL ? FP_OK : FP_ABSENT;
+    if (st == FP_OK)
+        *found_r = keep(r, &h, FP_COUNT_LEASE);
+    return st;
 }
 
 /* The length of the document root if the path lies below it, else 0. */
@@ -191,22 +190,22 @@ static fp_status look(const request_rec *r, const struct wish *wish, struct foun
     const struct fp_settings *settings = fp_settings_of(r->server);
     const struct fp_look_wish file = { wish->path,  wish->len,     &settings->names,
                                        wish->fresh, wish->to_send, root_len_of(r, wish) };
-    struct fp_answer *a = fp_request_buf(r);
-    struct fp_lease_view *view;
+    struct fp_held h = begin(r, wish);
     fp_status st;
 
     /* Only the daemon knows which file systems are out of service. */
     if (refuses(settings))
         return FP_ABSENT;
-    st = fp_look(fp_child_client, &file, a, &view);
+    st = fp_look(fp_child_client, &file, h.answer, &h.view);
     if (st != FP_OK)
         return st;
-    found_r->outcome = FP_COUNT_LOOK;
-    found_r->lease = make_lease(r, wish, a, view);
-    if (found_r->lease == NULL)
+    if (!fp_held_take_file(&h)) {
+        fp_held_end(&h);
         return FP_NOMEM;
-    if (found_r->lease->file != NULL)
-        fp_file_trust(found_r->lease->file);
+    }
+    if (h.file != NULL)
+        fp_file_trust(h.file);
+    *found_r = keep(r, &h, FP_COUNT_LOOK);
     return FP_OK;
 }
 
@@ -219,13 +218,8 @@ static bool was_asked(const struct found *found)
 static fp_status find(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     bool known;
-    fp_status st;
+    fp_status st = find_shared(r, wish, found_r, &known);
 
-    found_r->outcome = FP_COUNT_LEASE;
-    found_r->lease = fp_lease_find(fp_settings_of(r->server), wish->path, wish->len, wish->fresh);
-    if (found_r->lease != NULL)
-        return FP_OK;
-    st = find_shared(r, wish, found_r, &known);
     if (st == FP_ABSENT && !known)
         st = look(r, wish, found_r);
     return st == FP_ABSENT ? fetch(r, wish, found_r) : st;
@@ -259,9 +253,10 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
 
 /* True unless httpd has found another file before: the rest of the request goes by httpd's own
  * look. */
-static bool agrees(const request_rec *r, const struct fp_lease *lease)
+static bool agrees(const request_rec *r, const struct fp_held *held)
 {
-    const struct fp_meta *m = lease->last->end == lease->path_len ? fp_step_target(lease->last) : NULL;
+    const struct fp_step *last = fp_held_last(held);
+    const struct fp_meta *m = last->end == held->path_len ? fp_step_target(last) : NULL;
     apr_finfo_t f;
 
     if (r->finfo.filetype == APR_NOFILE || r->finfo.filetype == APR_LNK)
@@ -282,18 +277,16 @@ static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct f
     const struct wish anew = { wish->path, wish->len, .fresh = true, .to_send = wish->to_send };
     fp_status st = find(r, wish, found_r);
 
-    if (st != FP_OK || agrees(r, found_r->lease))
+    if (st != FP_OK || agrees(r, found_r->held))
         return st;
-    fp_item_release(&found_r->lease->item);
     st = find(r, &anew, found_r);
-    if (st != FP_OK || agrees(r, found_r->lease))
+    if (st != FP_OK || agrees(r, found_r->held))
         return st;
     /* Only a name in the directory of r->main was looked at. */
     if (r->main != NULL && fp_request_restricts_links(r->main)) {
         r->finfo.filetype = APR_NOFILE;
         return FP_OK;
     }
-    fp_item_release(&found_r->lease->item);
     return FP_ABSENT;
 }
 
@@ -309,10 +302,8 @@ static int refuse(request_rec *r)
 
 int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
 {
-    const struct fp_file *file = q->lease->file;
-
     if (!refuses(fp_settings_of(r->server)) || q->found != FP_COUNT_STALE || r->finfo.filetype != APR_REG
-        || r->method_number == M_OPTIONS || (file != NULL && fp_file_descriptor(file) == -1))
+        || r->method_number == M_OPTIONS || (q->held->file == NULL && fp_held_has_file(q->held)))
         return DECLINED;
     return refuse(r);
 }
@@ -325,10 +316,9 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
     struct found found;
     fp_status st;
 
-    if (tested != NULL && agrees(r, tested->lease)) {
+    if (tested != NULL && agrees(r, tested->held)) {
         /* A test of this path has an answer already: walk and test share one view. */
-        fp_item_retain(&tested->lease->item);
-        fp_request_remember(r, tested->lease, tested->found);
+        fp_request_remember(r, tested->held, tested->found);
         fp_request_note(r, tested->found);
         return DECLINED;
     }
@@ -347,7 +337,7 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
         note_failure(r, settings, path, st);
         return DECLINED;
     }
-    fp_request_remember(r, found.lease, found.outcome);
+    fp_request_remember(r, found.held, found.outcome);
     fp_request_note(r, found.outcome);
     return DECLINED;
 }
@@ -360,43 +350,39 @@ struct fp_request *fp_lookup_file(const request_rec *r)
     const apr_size_t len = strlen(r->filename);
     const struct wish wish = { r->filename, len, .fresh = wants_fresh(r), .to_send = true };
 
-    if (whole == NULL || whole->lease->path_len <= len || memcmp(whole->lease->path, r->filename, len) != 0
+    if (whole == NULL || whole->held->path_len <= len || memcmp(whole->held->path, r->filename, len) != 0
         || !fp_path_is_normal(r->filename, len) || find(r, &wish, &found) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
-    q->lease = found.lease;
+    q->held = found.held;
     q->found = found.outcome;
-    fp_item_release_with(r->pool, &q->lease->item);
     return q;
 }
 
-struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len)
+struct fp_held *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len)
 {
     const struct wish wish = { path, len, .fresh = wants_fresh(r) };
     struct found found;
 
     if (!fp_path_is_normal(path, len) || find(r, &wish, &found) != FP_OK)
         return NULL;
-    fp_item_release_with(r->pool, &found.lease->item);
-    return found.lease;
+    return found.held;
 }
 
 int fp_lookup_renew(const request_rec *r, struct fp_request *q)
 {
-    struct fp_lease *old = q->lease;
-    const struct wish wish = { old->path, old->path_len, .to_send = true };
+    const struct wish wish = { q->held->path, q->held->path_len, .to_send = true };
     struct found found;
 
     if (fetch(r, &wish, &found) != FP_OK)
         return 0;
-    q->lease = found.lease;
-    fp_item_release(&old->item);
+    q->held = found.held;
     return 1;
 }
 
 bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r)
 {
-    const struct wish wish = { (*q)->lease->path, (*q)->lease->path_len, .to_send = true };
+    const struct wish wish = { (*q)->held->path, (*q)->held->path_len, .to_send = true };
     const uint64_t began_us = fp_now_us();
     struct fp_request *opened;
     struct found found;
@@ -410,9 +396,8 @@ bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r)
     }
     fp_request_note(r, found.outcome);
     opened = apr_pmemdup(r->pool, *q, sizeof(**q));
-    opened->lease = found.lease;
+    opened->held = found.held;
     opened->found = found.outcome;
-    fp_item_release_with(r->pool, &opened->lease->item);
     *q = opened;
     return true;
 }
@@ -443,7 +428,7 @@ static const struct fp_request *ask_test(request_rec *r, const char *path, apr_s
 
     if (st != FP_OK || was_asked(&found))
         fp_request_add_us(r, fp_now_us() - began_us);
-    return st == FP_OK ? fp_request_remember_test(r, found.lease, found.outcome) : NULL;
+    return st == FP_OK ? fp_request_remember_test(r, found.held, found.outcome) : NULL;
 }
 
 /* The name without double slashes: the kernel takes both for the same. */
@@ -507,6 +492,6 @@ int fp_lookup_begin(request_rec *r)
     }
     status = look_up(r, settings, path, len);
     fp_counters_set_usage(&(struct fp_usage){
-        fp_lease_count(), fp_file_descriptors() + fp_file_own_descriptors(), fp_file_mapped() });
+        fp_open_files_count(), fp_file_descriptors() + fp_file_own_descriptors(), fp_file_mapped() });
     return status;
 }

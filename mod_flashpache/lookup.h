@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks a lease or the daemon about the path of a request.
+ * Asks the table of answers or the daemon about the path of a request.
  */
 #ifndef FP_LOOKUP_H
 #define FP_LOOKUP_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 struct fp_client;
-struct fp_lease;
+struct fp_held;
 struct fp_request;
 
 /* This child's connections to the daemon; NULL: it has none. */
@@ -31,14 +31,14 @@ struct fp_request *fp_lookup_file(const request_rec *r);
 
 /*
  * Asks about the first len bytes of path, a directory on the way of this request's answer. As the
- * end of a path the directory has current times. The request holds the lease; NULL: there is no
- * answer.
+ * end of a path the directory has current times. The answer lives as long as the request; NULL: there is
+ * none.
  */
-struct fp_lease *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len);
+struct fp_held *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len);
 
 /*
  * As apr_stat(): the file test of a condition about any name. Asks this request's earlier answers,
- * a lease or the daemon; without an answer, the file system.
+ * the table of answers or the daemon; without an answer, the file system.
  */
 apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
                             apr_pool_t *pool);
@@ -47,8 +47,7 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
  * request. False: *status_r is to be returned; DECLINED: core serves the request. */
 bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r);
 
-/* Asks the daemon once more, past any lease: q gets the new answer, and its former lease is released. So
- * nothing but q may have that, as in Shadow. 0: there was no answer. */
+/* Asks the daemon once more, past the table of answers: q gets the new answer. 0: there was none. */
 int fp_lookup_renew(const request_rec *r, struct fp_request *q);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "common/answer.h"
-#include "lease.h"
+#include "held.h"
 #include "lookup.h"
 #include "names.h"
 #include "request.h"
@@ -83,15 +83,15 @@ static bool begins(const char *name, const char *text)
 int fp_multiviews_before(request_rec *r)
 {
     const char *name = is_negotiated(r) ? ap_strrchr_c(r->filename, '/') : NULL;
-    struct fp_lease *dir;
+    struct fp_held *dir;
 
     if (name == NULL || name[1] == '\0')
         return DECLINED;
     dir = fp_lookup_directory(r, r->filename, name == r->filename ? 1 : (apr_size_t)(name - r->filename));
     if (dir == NULL)
         return DECLINED;
-    if (fp_step_target(dir->last) != NULL)
-        renew_times(r, fp_step_target(dir->last));
+    if (fp_step_target(fp_held_last(dir)) != NULL)
+        renew_times(r, fp_step_target(fp_held_last(dir)));
     if (!wants_digest(r) && fp_names_has_none(dir, begins, apr_pstrcat(r->pool, name + 1, ".", NULL))) {
         find_nothing(r);
         hide_option(r);

@@ -18,7 +18,7 @@
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/server_clock.h"
-#include "lease.h"
+#include "held.h"
 #include "table.h"
 
 #define DIRECTORIES 32          /* directories that a child keeps: at most 1 MiB */
@@ -39,9 +39,9 @@ struct names {
 
 static struct fp_table *table; /* NULL: none are kept */
 
-void fp_names_init(apr_pool_t *p)
+void fp_names_init(void)
 {
-    table = fp_table_create(p, DIRECTORIES, SIZE_MAX);
+    table = fp_table_create(DIRECTORIES, SIZE_MAX);
 }
 
 static void destroy(struct fp_item *item)
@@ -61,16 +61,16 @@ static bool is_same_directory(const struct fp_meta *a, const struct fp_meta *b)
 }
 
 /* True if the answer is as current as the file system itself. */
-static bool holds(const struct fp_lease *dir, uint64_t now_ms)
+static bool holds(const struct fp_held *dir, uint64_t now_ms)
 {
     return fp_lease_view_is_current(dir->view, now_ms)
-           && fp_lease_view_is_valid(dir->view, dir->last->slot, dir->last->generation, now_ms);
+           && fp_lease_view_is_valid(dir->view, fp_held_last(dir)->slot, fp_held_last(dir)->generation, now_ms);
 }
 
-static bool is_of(const struct names *n, const struct fp_lease *dir, uint64_t now_ms)
+static bool is_of(const struct names *n, const struct fp_held *dir, uint64_t now_ms)
 {
-    return n->view == fp_lease_view_number(dir->view) && n->slot == dir->last->slot
-           && n->generation == dir->last->generation && is_same_directory(&n->meta, &dir->last->self)
+    return n->view == fp_lease_view_number(dir->view) && n->slot == fp_held_last(dir)->slot
+           && n->generation == fp_held_last(dir)->generation && is_same_directory(&n->meta, &fp_held_last(dir)->self)
            && (n->expires_ms == 0 || now_ms < n->expires_ms);
 }
 
@@ -133,7 +133,7 @@ static bool read_directory(const char *path, const struct fp_meta *m, struct nam
 }
 
 /* Retained for the caller, and kept; NULL: the names are unknown. */
-static struct names *create(const struct fp_lease *dir, const char *key, size_t key_len)
+static struct names *create(const struct fp_held *dir, const char *key, size_t key_len)
 {
     char path[FP_MAX_PATH + 1];
     struct names *n = calloc(1, sizeof(*n) + key_len);
@@ -143,9 +143,9 @@ static struct names *create(const struct fp_lease *dir, const char *key, size_t 
         return NULL;
     fp_item_init(&n->item, memcpy(n + 1, key, key_len), key_len, destroy);
     n->view = fp_lease_view_number(dir->view);
-    n->slot = dir->last->slot;
-    n->generation = dir->last->generation;
-    n->meta = dir->last->self;
+    n->slot = fp_held_last(dir)->slot;
+    n->generation = fp_held_last(dir)->generation;
+    n->meta = fp_held_last(dir)->self;
     n->text = malloc(TEXT_MOST);
     memcpy(path, dir->path, dir->path_len);
     path[dir->path_len] = '\0';
@@ -162,7 +162,7 @@ static struct names *create(const struct fp_lease *dir, const char *key, size_t 
 
 /* ---- asking ---- */
 
-static struct names *names_of(const struct fp_lease *dir)
+static struct names *names_of(const struct fp_held *dir)
 {
     char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
     const size_t key_len = fp_item_key(key, &table, dir->path, dir->path_len);
@@ -176,7 +176,7 @@ static struct names *names_of(const struct fp_lease *dir)
         return n;
     if (n != NULL)
         fp_item_release(&n->item);
-    return is_settled(&dir->last->self) ? create(dir, key, key_len) : NULL;
+    return is_settled(&fp_held_last(dir)->self) ? create(dir, key, key_len) : NULL;
 }
 
 static bool has_none(const struct names *n, fp_names_is *is, const char *text)
@@ -188,14 +188,14 @@ static bool has_none(const struct names *n, fp_names_is *is, const char *text)
     return true;
 }
 
-bool fp_names_has_none(const struct fp_lease *dir, fp_names_is *is, const char *text)
+bool fp_names_has_none(const struct fp_held *dir, fp_names_is *is, const char *text)
 {
-    const struct fp_step *last = dir->last;
+    const struct fp_step *last = fp_held_last(dir);
     struct names *n;
     bool none;
 
     /* No event for a link reports a change of its target. */
-    if (table == NULL || dir->stale || last->end != dir->path_len || last->status != FP_OK
+    if (table == NULL || fp_held_is_stale(dir) || last->end != dir->path_len || last->status != FP_OK
         || !S_ISDIR(last->self.mode))
         return false;
     n = names_of(dir);

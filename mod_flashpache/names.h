@@ -7,21 +7,20 @@
 #ifndef FP_NAMES_H
 #define FP_NAMES_H
 
-#include <apr_pools.h>
 #include <stdbool.h>
 
-struct fp_lease;
+struct fp_held;
 
 /* Once in a child. */
-void fp_names_init(apr_pool_t *p);
+void fp_names_init(void);
 
 typedef bool fp_names_is(const char *name, const char *text);
 
 /*
- * True if is(name, text) holds for no name in the directory; the lease is on the directory's path.
+ * True if is(name, text) holds for no name in the directory; the answer is about the directory's path.
  * False also where the names are unknown. Then the directory is unreadable, too large, or was
  * changed a moment ago, or only a question would show its changes.
  */
-bool fp_names_has_none(const struct fp_lease *dir, fp_names_is *is, const char *text);
+bool fp_names_has_none(const struct fp_held *dir, fp_names_is *is, const char *text);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "access_file.h"
 #include "common/lease_table.h"
-#include "lease.h"
+#include "held.h"
 #include "settings.h"
 
 /* The least that a parsed file takes: its pool, and what directives and compiled patterns make of its text. */
@@ -35,9 +35,9 @@ static void destroy(struct fp_item *item)
     }
 }
 
-void fp_parsed_init(apr_pool_t *p, int limit, apr_size_t bytes)
+void fp_parsed_init(unsigned limit, apr_size_t bytes)
 {
-    table = limit > 0 ? fp_table_create(p, limit, bytes) : NULL;
+    table = limit > 0 ? fp_table_create(limit, bytes) : NULL;
 }
 
 bool fp_parsed_is_used(void)
@@ -70,9 +70,9 @@ static bool is_confirmed(const request_rec *r, struct fp_parsed *p, const struct
     const apr_uint64_t now = slot_and_generation(s), confirmed = atomic_load(&p->confirmed);
     const struct fp_access_text *c;
 
-    if (p->parse.conf == NULL || (s->slot == FP_NO_SLOT && confirmed == now && !q->lease->watched))
+    if (p->parse.conf == NULL || (s->slot == FP_NO_SLOT && confirmed == now && !q->held->answer->watched))
         return true;
-    if (p->view != fp_lease_view_number(q->lease->view) && s->slot != FP_NO_SLOT)
+    if (p->view != fp_lease_view_number(q->held->view) && s->slot != FP_NO_SLOT)
         return false;
     if (confirmed == now && s->slot != FP_NO_SLOT)
         return true;
@@ -88,7 +88,7 @@ struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *
                                  unsigned name)
 {
     char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
-    apr_size_t len = fp_item_key(key, r->server, q->lease->path, s->end);
+    apr_size_t len = fp_item_key(key, r->server, q->held->path, s->end);
     struct fp_parsed *p = (struct fp_parsed *)fp_table_get(table, key, len);
 
     if (p == NULL
@@ -152,14 +152,14 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
     struct fp_parsed *p = apr_pcalloc(parse.pool, sizeof(*p));
     char *key = apr_palloc(parse.pool, FP_ITEM_KEY_SIZE(s->end));
 
-    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->lease->path, s->end), destroy);
+    fp_item_init(&p->item, key, fp_item_key(key, r->server, q->held->path, s->end), destroy);
     p->parse = parse;
     p->item.bytes = fits ? all : bytes_for(&s->access[name], false, false);
     p->dir = apr_pstrdup(parse.pool, h->dir);
     p->override = h->override;
     p->name = name;
     p->access = s->access[name];
-    p->view = fp_lease_view_number(q->lease->view);
+    p->view = fp_lease_view_number(q->held->view);
     atomic_init(&p->confirmed, slot_and_generation(s));
     fp_table_put(table, &p->item);
     fp_item_release(&p->item);

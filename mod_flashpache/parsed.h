@@ -45,9 +45,8 @@ struct fp_parsed {
     _Atomic apr_uint64_t confirmed; /* the slot and its generation when the file had that text */
 };
 
-/* For this child, as long as the pool lives. limit: the most files
- * that are kept; 0: none. bytes: about the most that they take. */
-void fp_parsed_init(apr_pool_t *p, int limit, apr_size_t bytes);
+/* Once in a child. limit: the most files that are kept; 0: none. bytes: about the most that they take. */
+void fp_parsed_init(unsigned limit, apr_size_t bytes);
 
 /* True if any may be kept in this child, whatever a server says. */
 bool fp_parsed_is_used(void);

@@ -14,7 +14,7 @@
 #include "file.h"
 #include "file_bucket.h"
 #include "fresh.h"
-#include "lease.h"
+#include "held.h"
 #include "lookup.h"
 #include "request.h"
 #include "view.h"
@@ -112,7 +112,7 @@ bool fp_reply_look_again(request_rec *r, const struct fp_request *q)
 
     if (q->found == FP_COUNT_LOOK)
         return true;
-    if (q->lease->stale || !fp_file_look(q->lease->file, &size, &mtime))
+    if (fp_held_is_stale(q->held) || q->held->file == NULL || !fp_file_look(q->held->file, &size, &mtime))
         return false;
     if (size != r->finfo.size || mtime != r->finfo.mtime) {
         r->finfo.size = size;
@@ -124,18 +124,18 @@ bool fp_reply_look_again(request_rec *r, const struct fp_request *q)
 
 apr_bucket *fp_reply_whole(const request_rec *r, const struct fp_request *q, bool map)
 {
-    const struct fp_lease *lease = q->lease;
+    const struct fp_held *h = q->held;
     apr_bucket_alloc_t *list = r->connection->bucket_alloc;
 
-    if (fp_file_is_unread(lease->file)) {
-        const struct fp_meta *m = fp_step_target(lease->last);
+    if (h->file == NULL) {
+        const struct fp_meta *m = fp_step_target(fp_held_last(h));
 
         return m != NULL && m->size == (apr_uint64_t)r->finfo.size
-                   ? fp_file_bucket_of_unread(fp_lease_view_contents(lease->view), lease->content_at,
-                                              r->finfo.size, list)
+                   ? fp_file_bucket_of_content(fp_lease_view_contents(h->view), h->answer->content_at,
+                                               r->finfo.size, list)
                    : NULL;
     }
-    return r->header_only ? NULL : fp_file_bucket_of_content(lease->file, r->finfo.size, map, list);
+    return r->header_only ? NULL : fp_file_bucket_of_small(h->file, r->finfo.size, map, list);
 }
 
 bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)
@@ -158,7 +158,7 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool pl
     *status_r = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
     if (*status_r != DECLINED)
         return false;
-    if (plain && q != NULL && q->lease->unopened) {
+    if (plain && q != NULL && fp_held_is_unopened(q->held)) {
         if (!fp_lookup_open(r, found, status_r))
             return false;
         q = *found;
@@ -169,7 +169,7 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool pl
         *status_r = DECLINED;
     else if (!fp_view_is_same(r, q))
         *status_r = fp_request_again(r);
-    else if (q->lease->file == NULL)
+    else if (!fp_held_has_file(q->held))
         *status_r = fp_reply_unreadable(r, log_denied);
     /* Core reuses one request's walk for another of the family. */
     else if (fp_view_has_rules(r, FP_RULES_OTHER) || fp_request_any(r, fp_view_went_elsewhere, q))

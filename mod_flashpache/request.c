@@ -8,8 +8,9 @@
 #include <http_log.h>
 #include <http_request.h>
 
-#include "lease.h"
+#include "held.h"
 #include "settings.h"
+#include "table.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -85,7 +86,7 @@ struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a)
         s->buf = NULL;
         return a;
     }
-    copy = apr_pmemdup(s->pool, a, offsetof(struct fp_answer, steps) + a->n_steps * sizeof(a->steps[0]));
+    copy = apr_pmemdup(s->pool, a, fp_answer_size(a));
     a->fd = -1;
     return copy;
 }
@@ -105,6 +106,12 @@ struct fp_request *fp_request_shadow(const request_rec *r)
 }
 
 /* ---- held items ---- */
+
+static apr_status_t release_item(void *item)
+{
+    fp_item_release(item);
+    return APR_SUCCESS;
+}
 
 static apr_status_t release_held(void *data)
 {
@@ -146,7 +153,7 @@ void fp_request_hold(request_rec *r, struct fp_item *item)
     struct fp_item **held;
 
     if (!s->begun) {
-        fp_item_release_with(first->pool, item);
+        apr_pool_cleanup_register(first->pool, item, release_item, apr_pool_cleanup_null);
         return;
     }
     if (s->held == NULL)
@@ -254,7 +261,7 @@ const struct fp_request *fp_request_find(const request_rec *r, const char *name)
     apr_size_t len = strlen(name);
 
     for (const struct fp_request *q = all_of(r); q != NULL; q = q->next) {
-        if (q->lease->path_len == len && memcmp(q->lease->path, name, len) == 0)
+        if (q->held->path_len == len && memcmp(q->held->path, name, len) == 0)
             return q;
     }
     return NULL;
@@ -263,25 +270,25 @@ const struct fp_request *fp_request_find(const request_rec *r, const char *name)
 const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
                                            int *below_r)
 {
-    const struct fp_step *last = q->lease->last;
+    const struct fp_step *last = fp_held_last(q->held);
 
-    if (len > q->lease->path_len || memcmp(name, q->lease->path, len) != 0)
+    if (len > q->held->path_len || memcmp(name, q->held->path, len) != 0)
         return NULL;
     *below_r = len > last->end;
     if (*below_r)
         return last;
-    for (unsigned i = q->lease->n_steps; i-- > 0;) {
-        if (fp_lease_outline(q->lease, i).end == len)
-            return fp_lease_step(q->lease, i);
+    for (unsigned i = q->held->answer->n_steps; i-- > 0;) {
+        if (fp_held_outline(q->held, i).end == len)
+            return fp_held_step(q->held, i);
     }
     return NULL;
 }
 
 unsigned fp_request_step_number(const struct fp_request *q, const struct fp_step *s)
 {
-    unsigned i = q->lease->n_steps - 1;
+    unsigned i = q->held->answer->n_steps - 1;
 
-    while (fp_lease_outline(q->lease, i).end != s->end)
+    while (fp_held_outline(q->held, i).end != s->end)
         i--;
     return i;
 }
@@ -305,7 +312,6 @@ static apr_status_t forget(void *data)
         p = &(*p)->next;
     if (*p != NULL)
         *p = (*p)->next;
-    fp_item_release(&q->lease->item);
     if (own->own == q)
         own->own = NULL;
     if (own->shadow == q)
@@ -313,14 +319,14 @@ static apr_status_t forget(void *data)
     return APR_SUCCESS;
 }
 
-void fp_request_remember(request_rec *r, struct fp_lease *lease, enum fp_count found)
+void fp_request_remember(request_rec *r, struct fp_held *held, enum fp_count found)
 {
     struct slot *top = make_slot(main_request(r)), *own = make_slot(r);
     const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
-    const struct fp_step *last = lease->last;
+    const struct fp_step *last = fp_held_last(held);
 
-    q->lease = lease;
+    q->held = held;
     q->r = r;
     q->found = found;
     if (last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT))
@@ -344,17 +350,16 @@ void fp_request_forget(request_rec *r)
 
 /* ---- tests of files ---- */
 
-struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lease, enum fp_count found)
+struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held, enum fp_count found)
 {
     struct slot *s = make_slot(r);
     struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
 
-    q->lease = lease;
+    q->held = held;
     q->r = r;
     q->found = found;
     q->next = s->tests;
     s->tests = q;
-    fp_item_release_with(r->pool, &lease->item);
     return q;
 }
 
@@ -374,7 +379,7 @@ static bool is_outdated(const struct fp_request *q)
 {
     if (q->found == FP_COUNT_LOOK)
         return true;
-    return q->lease->watched && q->lease->view != NULL ? !fp_lease_is_unchanged(q->lease) : runs_programs;
+    return q->held->answer->watched && q->held->view != NULL ? !fp_held_holds(q->held) : runs_programs;
 }
 
 struct fp_request *fp_request_earlier(const request_rec *r, const char *path, apr_size_t len)
@@ -406,7 +411,7 @@ const struct fp_request *fp_request_tested(const request_rec *r, const char *pat
     const struct slot *s = slot_of(r);
 
     for (const struct fp_request *q = s != NULL ? s->tests : NULL; q != NULL; q = q->next) {
-        if (q->lease->path_len == len && memcmp(q->lease->path, path, len) == 0 && !is_outdated(q))
+        if (q->held->path_len == len && memcmp(q->held->path, path, len) == 0 && !is_outdated(q))
             return q;
     }
     return NULL;

@@ -15,7 +15,7 @@
 
 struct fp_file;
 struct fp_item;
-struct fp_lease;
+struct fp_held;
 struct fp_merged;
 
 /* Whose access files have been used: the answer's; maybe others; those of another directory. */
@@ -23,7 +23,7 @@ enum fp_rules_are { FP_RULES_OWN, FP_RULES_UNKNOWN, FP_RULES_OTHER };
 
 struct fp_request {
     request_rec *r;
-    struct fp_lease *lease; /* its answer, with the steps */
+    struct fp_held *held; /* its answer, with the steps */
     /* Bit n: core asked for the lstat of step n; [1]: when it knew the file, [0]: when it did not. */
     apr_uint64_t links_asked[2];
     unsigned access_opened;                 /* access files given to core from memory */
@@ -41,8 +41,8 @@ struct fp_request {
 
 /* ---- for lookup.c ---- */
 
-/* The request holds the reference to the lease until its pool is destroyed.  found: the answer's source. */
-void fp_request_remember(request_rec *r, struct fp_lease *lease, enum fp_count found);
+/* The answer lives as long as the request's pool.  found: its source. */
+void fp_request_remember(request_rec *r, struct fp_held *held, enum fp_count found);
 
 /* r is served without its answer, as if it had none. */
 void fp_request_forget(request_rec *r);
@@ -59,7 +59,7 @@ struct fp_answer *fp_request_buf(const request_rec *r);
 struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a);
 
 /* Keeps the answer to a test (RewriteCond, an expression), which is not the walk's. */
-struct fp_request *fp_request_remember_test(request_rec *r, struct fp_lease *lease, enum fp_count found);
+struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held, enum fp_count found);
 /*
  * This very request's earlier answer about a path in normal form, from its walk or from a test.
  * NULL: there is none, or it is outdated: a change was reported, or a program may have made one.
@@ -135,7 +135,7 @@ struct fp_request *fp_request_shadow(const request_rec *r);
 /*
  * The step of name, which is r->filename or a part of it (without a slash at its end). Where the
  * walk ended above name, this is the last step, and *below_r is 1. NULL: the answer has no such
- * step, or it is unknown (fp_lease_step()).
+ * step, or it is unknown (fp_held_step()).
  */
 const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
                                            int *below_r);

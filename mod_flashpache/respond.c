@@ -9,13 +9,15 @@
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <util_filter.h>
 
 #include "file.h"
 #include "file_apr.h"
 #include "file_bucket.h"
-#include "lease.h"
+#include "held.h"
 #include "lookup.h"
 #include "reply.h"
 #include "request.h"
@@ -90,36 +92,45 @@ static bool has_plain_etag(const request_rec *r)
            && apr_table_get(r->headers_out, "ETag") == NULL;
 }
 
-static void set_known_etag(request_rec *r, struct fp_lease *lease)
+/* What httpd has formatted, for the responses that send the file after this one. */
+static void remember_headers(const request_rec *r, struct fp_file *file)
 {
-    bool plain = has_plain_etag(r);
-    const char *known = plain ? fp_lease_etag(lease, etag_bits(r)) : NULL;
+    const char *modified = apr_table_get(r->headers_out, "Last-Modified"),
+               *length = apr_table_get(r->headers_out, "Content-Length"),
+               *etag = apr_table_get(r->headers_out, "ETag");
+    struct fp_headers *h;
 
-    if (known != NULL) {
-        set_header(r, "ETag", known);
+    if (modified == NULL || length == NULL || etag == NULL)
         return;
-    }
-    ap_set_etag(r);
-    known = apr_table_get(r->headers_out, "ETag");
-    if (plain && known != NULL)
-        fp_lease_set_etag(lease, etag_bits(r), known);
+    h = malloc(sizeof(*h) + strlen(etag) + 1);
+    if (h == NULL)
+        return;
+    apr_cpystrn(h->last_modified, modified, sizeof(h->last_modified));
+    apr_cpystrn(h->length, length, sizeof(h->length));
+    h->etag_bits = etag_bits(r);
+    strcpy(h->etag, etag);
+    fp_file_set_headers(file, h);
 }
 
-/*
- * Sets the headers from the lease's formatted copies, where httpd would format the same. Nothing
- * else may have set a later time, and the file's time must not lie in the future.
- */
-static void set_known_headers(request_rec *r, struct fp_lease *lease)
+/* Sets the headers by the file's formatted copies, where httpd would format the same; file may be NULL. */
+static void set_headers(request_rec *r, struct fp_file *file)
 {
+    const struct fp_headers *known = file != NULL ? fp_file_headers(file) : NULL;
+    bool plain;
+
     ap_update_mtime(r, r->finfo.mtime);
-    if (r->mtime == r->finfo.mtime && r->mtime < r->request_time && !r->assbackwards)
-        set_header(r, "Last-Modified", lease->headers.last_modified);
-    else
-        ap_set_last_modified(r);
-    set_known_etag(r, lease);
+    plain = file != NULL && fp_file_is_shared(file) && has_plain_etag(r) && !r->assbackwards;
+    if (!plain || known == NULL || known->etag_bits != etag_bits(r)) {
+        fp_reply_set_headers(r);
+        if (plain && known == NULL)
+            remember_headers(r, file);
+        return;
+    }
+    set_header(r, "Last-Modified", known->last_modified);
+    set_header(r, "ETag", known->etag);
     ap_set_accept_ranges(r);
     r->clength = r->finfo.size;
-    set_header(r, "Content-Length", lease->headers.length);
+    set_header(r, "Content-Length", known->length);
 }
 
 static bool is_secondary(const conn_rec *c)
@@ -178,20 +189,20 @@ static bool may_map(const request_rec *r)
 /* Below that size a file is never mapped. */
 static bool may_map_file(const request_rec *r, const struct fp_request *q)
 {
-    const struct fp_meta *m = fp_step_target(q->lease->last);
+    const struct fp_meta *m = fp_step_target(fp_held_last(q->held));
 
-    return may_map(r) && r->finfo.size >= FP_FILE_MAP_LEAST && m != NULL
-           && fp_file_may_be_mapped(q->lease->file, r->filename, m->dev, m->ino);
+    return q->held->file != NULL && may_map(r) && r->finfo.size >= FP_FILE_MAP_LEAST && m != NULL
+           && fp_file_may_be_mapped(q->held->file, r->filename, m->dev, m->ino);
 }
 
 /* NULL: the content is gone. */
 static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
 {
-    struct fp_file *file = q->lease->file;
+    struct fp_file *file = q->held->file;
     bool map = !r->header_only && may_map_file(r, q);
     apr_bucket *e = fp_reply_whole(r, q, map);
 
-    if (e != NULL || fp_file_is_unread(file))
+    if (e != NULL || file == NULL)
         return e;
     if (r->header_only || !fp_reply_look_again(r, q))
         map = false;
@@ -217,11 +228,13 @@ static apr_off_t most_without_apr_bucket(bool map)
  * answer's file system may not be asked, and a new descriptor asks it. */
 static bool may_use_apr_bucket(const request_rec *r, const struct fp_request *q, bool sendfile)
 {
-    const struct fp_file *file = q->lease->file;
-    const apr_off_t least = sendfile && fp_file_is_local(file) ? SENDFILE_LEAST : FP_FILE_SMALL;
+    const struct fp_file *file = q->held->file;
+    apr_off_t least = FP_FILE_SMALL;
     int async = 0;
 
-    return fp_file_descriptor(file) != -1 && !q->lease->stale && !r->header_only && r->main == NULL
+    if (file != NULL && sendfile && fp_file_is_local(file))
+        least = SENDFILE_LEAST;
+    return file != NULL && !fp_held_is_stale(q->held) && !r->header_only && r->main == NULL
            && !is_secondary(r->connection) && r->finfo.size > least
            && (sendfile || (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async));
 }
@@ -247,7 +260,7 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
     const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
-    struct fp_file *file = q->lease->file;
+    struct fp_file *file = q->held->file;
     apr_off_t first;
     apr_bucket *e;
     bool map;
@@ -339,7 +352,7 @@ static void log_denied(request_rec *r, int error)
 static int take_file(request_rec *r, const struct fp_request **q_r)
 {
     const struct fp_request *q = fp_lookup_file(r);
-    const struct fp_meta *m = q != NULL ? fp_step_target(q->lease->last) : NULL;
+    const struct fp_meta *m = q != NULL ? fp_step_target(fp_held_last(q->held)) : NULL;
     const struct fp_request *walked = fp_request_of(r);
 
     if (q == NULL)
@@ -347,12 +360,12 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return fp_reply_refuse(r, log_denied);
     /* Core walked by the answer for the longer path, which must lead to the same file. */
-    if (m == NULL || walked->lease->n_steps != q->lease->n_steps || fp_view_went_elsewhere(walked, q))
+    if (m == NULL || walked->held->answer->n_steps != q->held->answer->n_steps || fp_view_went_elsewhere(walked, q))
         return fp_request_again(r);
     /* Where core does not know the file, it does not show whether links need their target's owner
      * (fp_walk_links). So core handles such a path. */
-    for (unsigned i = 0; i < q->lease->n_steps; i++) {
-        const struct fp_step *s = fp_lease_step(q->lease, i);
+    for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
+        const struct fp_step *s = fp_held_step(q->held, i);
 
         if (s == NULL || fp_walk_is_foreign(s))
             return DECLINED;
@@ -389,7 +402,7 @@ static int check_links(request_rec *r)
     q = fp_request_of(named);
     if (named->status != HTTP_OK)
         status = named->status;
-    else if (q == NULL || !fp_view_is_same(r, q) || !fp_lease_fill_in(q->lease))
+    else if (q == NULL || !fp_view_is_same(r, q) || !fp_held_fill_in(q->held))
         status = fp_request_again(r);
     else
         status = fp_walk_links(named, q) == FP_LINKS_DENIED ? refuse_link(r) : DECLINED;
@@ -427,9 +440,6 @@ int fp_respond(request_rec *r)
     status = fp_reply_take_body(r);
     if (status != OK)
         return status;
-    if (q->lease->has_headers)
-        set_known_headers(r, q->lease);
-    else
-        fp_reply_set_headers(r);
+    set_headers(r, q->held->file);
     return send_file(r, q);
 }

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/answer.h"
-#include "lease.h"
+#include "held.h"
 #include "request.h"
 #include "settings.h"
 #include "walk.h"
@@ -288,22 +288,22 @@ struct fp_merged fp_sections_merge_with(apr_pool_t *p, server_rec *s, const stru
 /* True if core's walk would find that file, whole, and has not begun to. */
 static bool is_whole_file(const request_rec *r, const struct fp_request *q)
 {
-    const struct fp_lease *lease = q->lease;
-    const struct fp_meta *m = fp_step_target(lease->last);
+    const struct fp_held *h = q->held;
+    const struct fp_meta *m = fp_step_target(fp_held_last(h));
 
     return r->main == NULL && r->prev == NULL && r->finfo.filetype == APR_NOFILE
            && r->per_dir_config == r->server->lookup_defaults
            && (r->path_info == NULL || r->path_info[0] == '\0') && m != NULL && S_ISREG(m->mode)
-           && lease->last->end == lease->path_len && strlen(r->filename) == lease->path_len
-           && memcmp(r->filename, lease->path, lease->path_len) == 0;
+           && fp_held_last(h)->end == h->path_len && strlen(r->filename) == h->path_len
+           && memcmp(r->filename, h->path, h->path_len) == 0;
 }
 
 /* What core's walk would make, without a look; NULL: unknown. */
 static const struct fp_merged *merged_for(const struct fp_section *x, const struct fp_request *q)
 {
-    if (q->lease->path_len > PATH_MOST)
+    if (q->held->path_len > PATH_MOST)
         return NULL;
-    if (!x->access_files || q->lease->no_access_files)
+    if (!x->access_files || fp_answer_lacks_access_files(q->held->answer))
         return &x->merged;
     return q->merged != NULL && q->merged->section == x ? q->merged : NULL;
 }
@@ -317,13 +317,13 @@ int fp_sections_walk(request_rec *r)
 
     if (all == NULL || q == NULL || !is_whole_file(r, q))
         return DECLINED;
-    x = find(all, r->filename, q->lease->path_len);
+    x = find(all, r->filename, q->held->path_len);
     merged = x != NULL ? merged_for(x, q) : NULL;
     if (merged == NULL || merged->walk == NULL || has_pattern(all, r->pool, r->filename)
         || fp_walk_answer_stat(&r->finfo, r, q, APR_FINFO_MIN) != APR_SUCCESS)
         return DECLINED;
     r->canonical_filename = r->filename;
-    r->path_info = r->filename + q->lease->path_len;
+    r->path_info = r->filename + q->held->path_len;
     r->per_dir_config = merged->walk->per_dir_config;
     q->walked = merged;
     return ap_file_walk(r);
@@ -343,7 +343,7 @@ static void make_note(request_rec *r)
     m->r.htaccess = r->htaccess;
     q->walked = NULL;
     walk(m, r->pool, r->server, r->request_config,
-         apr_pstrmemdup(r->pool, q->lease->path, q->lease->path_len));
+         apr_pstrmemdup(r->pool, q->held->path, q->held->path_len));
 }
 
 void fp_sections_begin(request_rec *r)

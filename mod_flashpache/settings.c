@@ -467,7 +467,7 @@ const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheHtaccess", set_number, (void *)&parsed_number, RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
     AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)&leases_number, RSRC_CONF,
-                  "how many answers each child uses again without asking (2000); 0: none"),
+                  "how many larger files each child keeps open (2000); 0: none, and each request asks the daemon"),
     AP_INIT_TAKE1("FlashpacheAdmission", set_number, (void *)&admission_number, RSRC_CONF,
                   "at which look at a file the daemon hears of it, if children may look themselves until then (8, or 1 "
                   "with less than 2 GiB of memory)"),

@@ -11,7 +11,7 @@
 
 #include "file.h"
 #include "htaccess.h"
-#include "lease.h"
+#include "held.h"
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
@@ -61,7 +61,7 @@ static void our_access(const struct point *p, struct sight *s)
     s->finfo.device = x->dev;
     s->finfo.inode = x->ino;
     s->finfo.size = (apr_off_t)x->size;
-    s->finfo.mtime = fp_lease_time(&x->mtime);
+    s->finfo.mtime = fp_walk_time(&x->mtime);
 }
 
 /* Status AP_DECLINED: Flashpache would have left this name to httpd. */
@@ -92,11 +92,11 @@ static bool same_file(const apr_finfo_t *a, const apr_finfo_t *b)
 /* True if the open descriptor for the response is that of httpd's file. */
 static bool same_descriptor(const struct point *p, const apr_finfo_t *stock)
 {
-    int fd = p->q->lease->file != NULL ? fp_file_descriptor(p->q->lease->file) : -1;
+    int fd = p->q->held->file != NULL ? fp_file_descriptor(p->q->held->file) : -1;
     struct stat st;
 
     if (fd == -1 || p->name != NULL || stock->filetype != APR_REG
-        || fp_path_len(p->path) != p->q->lease->path_len || fstat(fd, &st) == -1)
+        || fp_path_len(p->path) != p->q->held->path_len || fstat(fd, &st) == -1)
         return true;
     return st.st_ino == stock->inode && st.st_dev == stock->device;
 }

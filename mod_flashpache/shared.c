@@ -10,8 +10,11 @@
 #include "common/answer_table.h"
 #include "common/client.h"
 #include "common/clock.h"
+#include "common/contents.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
+#include "held.h"
+#include "open_files.h"
 #include "open_path.h"
 
 static bool in_use;
@@ -35,26 +38,6 @@ bool fp_shared_may_predate(struct fp_client *client, uint64_t then_ms)
     return ms == 0 || now - then_ms <= ms;
 }
 
-bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a)
-{
-    return fp_shared_holds_above(view, a, a->n_steps);
-}
-
-bool fp_shared_holds_above(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n)
-{
-    const uint64_t now = fp_now_ms();
-
-    if (!fp_lease_view_is_current(view, now))
-        return false;
-    for (unsigned i = n; i-- > 0;) {
-        const struct fp_outline o = fp_answer_outline(a, i);
-
-        if (!fp_lease_view_is_valid(view, o.slot, o.generation, now))
-            return false;
-    }
-    return true;
-}
-
 /* ---- files ---- */
 
 static bool is_time(const struct fp_time *t, const struct timespec *ts)
@@ -72,32 +55,33 @@ static bool is_file(int fd, const struct fp_meta *m)
 }
 
 /* Opens the file by its name. False: it opened nothing, or another file. */
-static bool open_by_name(const char *path, size_t len, struct fp_answer *a)
+static bool open_by_name(const struct fp_held *h)
 {
+    struct fp_answer *a = h->answer;
     char name[FP_MAX_PATH + 1];
 
-    memcpy(name, path, len);
-    name[len] = '\0';
+    memcpy(name, h->path, h->path_len);
+    name[h->path_len] = '\0';
     a->fd = fp_open_from_memory(name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (a->fd == -1 || is_file(a->fd, fp_step_target(&a->steps[a->n_steps - 1])))
-        return a->fd != -1;
+    /* The name may have led elsewhere for a moment. */
+    if (a->fd != -1 && is_file(a->fd, fp_step_target(fp_held_last(h))) && fp_held_holds(h))
+        return true;
     fp_close(&a->fd);
     return false;
 }
 
 /* A file whose content is in memory needs no descriptor. The daemon opens a file that other
  * machines, or a server in user space, may change: once it is to be sent. */
-static bool have_file(const struct fp_lease_view *view, const char *path, size_t len, struct fp_answer *a)
+static bool have_file(struct fp_held *h)
 {
-    if (!a->readable || a->content || !a->local)
+    const struct fp_answer *a = h->answer;
+
+    if (a->content)
+        return fp_contents_view_has(fp_lease_view_contents(h->view), a->content_at);
+    if (!a->readable || !a->local)
         return true;
-    if (!open_by_name(path, len, a))
-        return false;
-    /* The name may have led elsewhere for a moment. */
-    if (fp_shared_holds(view, a))
-        return true;
-    fp_close(&a->fd);
-    return false;
+    h->file = fp_open_files_find(h->view, fp_held_last(h));
+    return h->file != NULL || (open_by_name(h) && fp_held_take_file(h));
 }
 
 /* Marks the last step and the one above: their records get a second chance. */
@@ -122,42 +106,42 @@ fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r
 }
 
 /* *holds_r: the answer is valid now. Each look at that is a system call, so a hit has one. */
-static bool find(const struct fp_lease_view *view, const struct fp_names *names, const char *path, size_t len,
-                 struct fp_answer *a, bool *holds_r)
+static bool find(const struct fp_held *h, const struct fp_names *names, bool *holds_r)
 {
-    const struct fp_answer_view *answers = fp_lease_view_answers(view);
+    const struct fp_answer_view *answers = fp_lease_view_answers(h->view);
 
-    if (!fp_answer_view_find(answers, names, path, len, a))
+    if (!fp_answer_view_find(answers, names, h->path, h->path_len, h->answer))
         return false;
-    *holds_r = fp_shared_holds(view, a);
-    if (*holds_r || a->outline == NULL)
+    *holds_r = fp_held_holds(h);
+    if (*holds_r || h->answer->outline == NULL)
         return true;
-    if (!fp_answer_view_renew(answers, path, a))
+    if (!fp_answer_view_renew(answers, h->path, h->answer))
         return false;
-    *holds_r = fp_shared_holds(view, a);
+    *holds_r = fp_held_holds(h);
     return true;
 }
 
-fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
-                         bool fresh, struct fp_answer *a, struct fp_lease_view **view_r, bool *known_r)
+fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, bool fresh, struct fp_held *h,
+                         bool *known_r)
 {
+    struct fp_answer *a = h->answer;
     fp_status st;
     bool holds;
 
     *known_r = false;
     fp_answer_init(a, FP_FAILED);
-    st = fp_shared_view(client, view_r);
+    st = fp_shared_view(client, &h->view);
     if (st != FP_OK)
         return st;
-    if (find(*view_r, names, path, len, a, &holds)) {
-        const struct fp_step *last = &a->steps[a->n_steps - 1];
+    if (find(h, names, &holds)) {
+        const struct fp_step *last = fp_held_last(h);
 
-        if ((!fresh || a->watched) && holds && have_file(*view_r, path, len, a)) {
-            mark(*view_r, a);
+        if ((!fresh || a->watched) && holds && have_file(h)) {
+            mark(h->view, a);
             return FP_OK;
         }
-        *known_r = fp_lease_view_is_known(*view_r, last->slot, last->generation);
+        *known_r = fp_lease_view_is_known(h->view, last->slot, last->generation);
     }
-    fp_lease_view_release(view_r);
+    fp_lease_view_release(&h->view);
     return FP_ABSENT;
 }

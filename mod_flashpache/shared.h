@@ -14,6 +14,7 @@
 
 struct fp_answer;
 struct fp_client;
+struct fp_held;
 struct fp_lease_view;
 struct fp_names;
 
@@ -24,20 +25,15 @@ void fp_shared_init(bool use);
 fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r);
 /* True if an answer of before that time may still be in use, where changes are not reported. client may be NULL. */
 bool fp_shared_may_predate(struct fp_client *client, uint64_t then_ms);
-/* True if the steps of the answer are valid now. If they were copied before, the copies were valid ones. */
-bool fp_shared_holds(const struct fp_lease_view *view, const struct fp_answer *a);
-/* The same of the first n steps. */
-bool fp_shared_holds_above(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n);
-
 /*
- * Finds the answer about a path in normal form with the access files of these names. fresh: only an
- * answer of which this machine's changes are all reported. FP_OK: *a is as valid as the daemon's answer
- * at this moment, and may be an outline (answer.h). *view_r is its tables, with a reference for the
- * caller. A file that may be sent has its content in *a, or is open. FP_ABSENT: no answer is there; ask
+ * Finds the answer about h's path, in normal form, with the access files of these names. fresh: only an
+ * answer of which this machine's changes are all reported. FP_OK: h's answer is as valid as the daemon's
+ * at this moment, and may be an outline (answer.h); the caller ends h. A local file that may be sent has its
+ * content in the answer, or is open. FP_ABSENT: no answer is there; ask
  * the daemon. *known_r: the daemon still knows the path, but its answer has expired, or may not be used
  * now. Any other status means that the daemon cannot be asked, as for fp_client_view().
  */
-fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, const char *path, size_t len,
-                         bool fresh, struct fp_answer *a, struct fp_lease_view **view_r, bool *known_r);
+fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, bool fresh, struct fp_held *h,
+                         bool *known_r);
 
 #endif

@@ -13,20 +13,19 @@
 #include "common/memory_limit.h"
 #include "common/priv.h"
 #include "daemon.h"
-#include "lease.h"
 #include "look.h"
 #include "look_counts.h"
 #include "lookup.h"
+#include "open_files.h"
 #include "parsed.h"
 #include "settings.h"
 #include "shared.h"
+#include "sweeper.h"
 #include "table.h"
 
 #define IDLE_SHARE 8 /* at most 1/8 of the descriptors are idle connections' */
 
-/* Bytes that children keep: together one in so many of the memory, and each of them a least. */
-#define CONTENTS_SHARE 64
-#define CONTENTS_LEAST ((apr_size_t)16 * 1024)
+/* Bytes of parsed files that children keep: together one in so many of the memory, and each of them a least. */
 #define PARSED_SHARE   32
 #define PARSED_LEAST   ((apr_size_t)512 * 1024) /* sixty access files of the usual size */
 #define PARSED_MOST    ((apr_size_t)64 << 20)
@@ -108,14 +107,16 @@ static unsigned idle_connections(int threads)
 
 /* Children take memory that files and the daemon need:
  * a small share of it, however many children there are. */
-static apr_size_t bytes_of_child(unsigned share, apr_size_t least)
+static apr_size_t parsed_bytes(void)
 {
-    apr_size_t each = memory / share;
+    apr_size_t each = memory / PARSED_SHARE;
     int children = 1;
 
     ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
     each /= children > 0 ? (apr_size_t)children : 1;
-    return each > least ? each : least;
+    if (each > PARSED_MOST)
+        return PARSED_MOST;
+    return each > PARSED_LEAST ? each : PARSED_LEAST;
 }
 
 static unsigned admission_of(const struct fp_settings *settings)
@@ -128,14 +129,13 @@ static unsigned admission_of(const struct fp_settings *settings)
 bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
 {
     const struct fp_settings *settings = fp_settings_of(s);
-    const apr_size_t parsed = bytes_of_child(PARSED_SHARE, PARSED_LEAST);
     int threads = 1;
 
     fp_daemon_leave(s);
     if (!fp_start_is_on(s) || obstacle != NULL)
         return false;
     ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
-    if (fp_table_init(threads) == -1) {
+    if (fp_table_init() == -1) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
                      "FP0108: no random numbers: this child serves without Flashpache");
         return false;
@@ -153,7 +153,8 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
         fp_client_map_tables(fp_child_client);
     fp_shared_init(settings->leases > 0);
     fp_look_init(admission_of(settings));
-    fp_lease_init(p, settings->leases, bytes_of_child(CONTENTS_SHARE, CONTENTS_LEAST), threads <= 1);
-    fp_parsed_init(p, settings->parsed, parsed < PARSED_MOST ? parsed : PARSED_MOST);
+    fp_open_files_init((unsigned)settings->leases, fp_sweeper_wake);
+    fp_sweeper_init(p, fp_open_files_sweep);
+    fp_parsed_init((unsigned)settings->parsed, parsed_bytes());
     return true;
 }

@@ -6,7 +6,7 @@
 
 #include "common/lease_table.h"
 #include "file.h"
-#include "lease.h"
+#include "held.h"
 #include "request.h"
 #include "walk.h"
 
@@ -29,7 +29,7 @@ bool fp_view_is_approved(const request_rec *r, const struct stat *st)
 
 bool fp_view_is_same(const request_rec *r, const struct fp_request *q)
 {
-    const struct fp_meta *m = fp_step_target(q->lease->last);
+    const struct fp_meta *m = fp_step_target(fp_held_last(q->held));
     apr_finfo_t f;
 
     if (m == NULL)
@@ -56,15 +56,15 @@ bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx)
 {
     const struct fp_request *q = ctx;
 
-    for (unsigned i = 0; other != q && i < other->lease->n_steps && i < q->lease->n_steps; i++) {
-        const struct fp_outline a = fp_lease_outline(other->lease, i), b = fp_lease_outline(q->lease, i);
+    for (unsigned i = 0; other != q && i < other->held->answer->n_steps && i < q->held->answer->n_steps; i++) {
+        const struct fp_outline a = fp_held_outline(other->held, i), b = fp_held_outline(q->held, i);
 
-        if (a.end != b.end || memcmp(other->lease->path, q->lease->path, b.end) != 0)
+        if (a.end != b.end || memcmp(other->held->path, q->held->path, b.end) != 0)
             return false;
         if (a.slot != FP_NO_SLOT && a.slot == b.slot && a.generation == b.generation
-            && other->lease->view == q->lease->view)
+            && other->held->view == q->held->view)
             continue;
-        if (!is_same_step(fp_lease_step(other->lease, i), fp_lease_step(q->lease, i)))
+        if (!is_same_step(fp_held_step(other->held, i), fp_held_step(q->held, i)))
             return true;
     }
     return false;

@@ -4,7 +4,8 @@
 
 #include <sys/stat.h>
 
-#include "lease.h"
+#include "file.h"
+#include "held.h"
 #include "request.h"
 
 static apr_filetype_e type_of(apr_uint32_t mode)
@@ -35,6 +36,11 @@ static apr_fileperms_t permissions_of(apr_uint32_t mode)
     return p;
 }
 
+apr_time_t fp_walk_time(const struct fp_time *t)
+{
+    return fp_file_time(t->sec, t->nsec);
+}
+
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *pool)
 {
     finfo->pool = pool;
@@ -50,9 +56,9 @@ void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name,
     finfo->nlink = (apr_int32_t)m->nlink;
     finfo->size = (apr_off_t)m->size;
     finfo->csize = (apr_off_t)(m->blocks * 512); /* unsigned: a hostile daemon may tell any number */
-    finfo->atime = fp_lease_time(&m->atime);
-    finfo->mtime = fp_lease_time(&m->mtime);
-    finfo->ctime = fp_lease_time(&m->ctime);
+    finfo->atime = fp_walk_time(&m->atime);
+    finfo->mtime = fp_walk_time(&m->mtime);
+    finfo->ctime = fp_walk_time(&m->ctime);
 }
 
 /* Core would take an I/O error for another error, so core finds it itself. */
@@ -135,11 +141,11 @@ struct asked_step {
 static bool was_asked(const struct fp_request *other, const void *ctx)
 {
     const struct asked_step *at = ctx;
-    const apr_size_t end = fp_lease_outline(at->q->lease, at->i).end;
+    const apr_size_t end = fp_held_outline(at->q->held, at->i).end;
 
-    return (other->links_asked[at->known] >> at->i & 1) != 0 && other->lease->n_steps > at->i
-           && fp_lease_outline(other->lease, at->i).end == end
-           && memcmp(other->lease->path, at->q->lease->path, end) == 0;
+    return (other->links_asked[at->known] >> at->i & 1) != 0 && other->held->answer->n_steps > at->i
+           && fp_held_outline(other->held, at->i).end == end
+           && memcmp(other->held->path, at->q->held->path, end) == 0;
 }
 
 bool fp_walk_is_foreign(const struct fp_step *s)
@@ -159,12 +165,12 @@ enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q)
 
     if (!fp_request_any(r, has_asked, NULL))
         return FP_LINKS_ALLOWED;
-    if (!fp_lease_fill_in(q->lease))
+    if (!fp_held_fill_in(q->held))
         return FP_LINKS_UNKNOWN;
-    for (unsigned i = 0; i < q->lease->n_steps; i++) {
+    for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
         const struct asked_step known = { q, i, true }, unknown = { q, i, false };
 
-        if (!fp_walk_is_foreign(fp_lease_step(q->lease, i)))
+        if (!fp_walk_is_foreign(fp_held_step(q->held, i)))
             continue;
         if (fp_request_any(r, was_asked, &known))
             return FP_LINKS_DENIED;

@@ -11,6 +11,7 @@
 struct fp_meta;
 struct fp_request;
 struct fp_step;
+struct fp_time;
 
 /*
  * The dirwalk_stat hook, about r->filename, which core changes while it walks. AP_DECLINED: the
@@ -43,6 +44,8 @@ enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q);
 
 /* True for a link whose owner differs from its target's. */
 bool fp_walk_is_foreign(const struct fp_step *s);
+
+apr_time_t fp_walk_time(const struct fp_time *t);
 
 /* Fills finfo as apr_stat() does, with the members that apr_stat() would call valid. */
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *pool);

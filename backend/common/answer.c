@@ -128,11 +128,9 @@ bool fp_step_is_dir(const struct fp_step *s)
     return m != NULL && S_ISDIR(m->mode);
 }
 
-size_t fp_step_size(const struct fp_step *s, unsigned n_names)
+size_t fp_answer_size(const struct fp_answer *a)
 {
-    size_t n = fp_step_is_dir(s) ? n_names : 0;
-
-    return offsetof(struct fp_step, access) + n * sizeof(s->access[0]);
+    return offsetof(struct fp_answer, steps) + a->n_steps * sizeof(a->steps[0]);
 }
 
 static void put_time(struct fp_writer *w, const struct fp_time *t)

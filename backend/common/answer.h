@@ -107,8 +107,8 @@ struct fp_answer {
 /* True if the step leads to a directory: only that leads further down. */
 bool fp_step_is_dir(const struct fp_step *s);
 
-/* How many bytes of the struct are in use with n_names access files: a copy needs no more. */
-size_t fp_step_size(const struct fp_step *s, unsigned n_names);
+/* How many bytes of the struct are in use: a copy needs no more. */
+size_t fp_answer_size(const struct fp_answer *a);
 
 struct fp_outline fp_step_outline(const struct fp_step *s);
 /* That of step i, also where it is all there is. */

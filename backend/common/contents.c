@@ -187,6 +187,11 @@ void fp_contents_view_destroy(struct fp_contents_view **vp)
     free(v);
 }
 
+bool fp_contents_view_has(const struct fp_contents_view *v, uint64_t at)
+{
+    return fp_ring_view_is_whole(&v->ring, at);
+}
+
 bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *buf, size_t size)
 {
     return fp_ring_view_copy(&v->ring, at, buf, size) && fp_ring_view_is_whole(&v->ring, at);

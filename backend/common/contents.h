@@ -69,6 +69,8 @@ struct fp_contents_view;
 struct fp_contents_view *fp_contents_view_create(int fd, bool map);
 void fp_contents_view_destroy(struct fp_contents_view **v);
 
+/* True if the content at that position has not been overwritten yet.  No system call. */
+bool fp_contents_view_has(const struct fp_contents_view *v, uint64_t at);
 /* Copies the size bytes of the content at that position of an answer.  False: it has been overwritten, or
  * cannot be one; buf has anything then.  May be called by several threads. */
 bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *buf, size_t size);

@@ -8,7 +8,8 @@
 
 #include "common/contents.h"
 #include "common/lease_table.h"
-#include "httpd13/lease13.h"
+#include "file.h"
+#include "held.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/settings.h"
 
@@ -16,7 +17,7 @@
 
 /* A directory on the way. */
 struct place {
-    const struct fp_lease13 *lease;
+    const struct fp_held *held;
     const struct fp_step *step;
     char *dir; /* as core names it, with a slash behind it */
     int override;
@@ -56,10 +57,10 @@ static void *content_gets(void *buf, size_t size, void *param)
     return buf;
 }
 
-/* True if the lease is on the very file that the walk saw. */
-static bool is_file(const struct fp_lease13 *file, const struct fp_access *x)
+/* True if the answer is about the very file that the walk saw. */
+static bool is_file(const struct fp_held *file, const struct fp_access *x)
 {
-    const struct fp_meta *m = fp_lease13_file(file);
+    const struct fp_meta *m = fp_lookup13_file(file);
     struct fp_access found;
 
     if (m == NULL)
@@ -69,15 +70,16 @@ static bool is_file(const struct fp_lease13 *file, const struct fp_access *x)
 }
 
 /* The whole file; false: it cannot be had. */
-static bool read_content(pool *p, const struct fp_lease13 *file, size_t size, struct content *c)
+static bool read_content(pool *p, const struct fp_held *file, size_t size, struct content *c)
 {
     char *text = ap_palloc(p, (int)size + 1);
 
     c->pos = text;
     c->end = text + size;
-    if (file->content)
-        return fp_contents_view_read(fp_lease_view_contents(file->view), file->content_at, text, size);
-    return file->fd != -1 && fp_contents_read_file(file->fd, text, size);
+    if (file->file != NULL)
+        return fp_contents_read_file(fp_file_descriptor(file->file), text, size);
+    return fp_held_has_file(file)
+           && fp_contents_view_read(fp_lease_view_contents(file->view), file->answer->content_at, text, size);
 }
 
 /* The content of the directory's access file of that name. */
@@ -85,16 +87,16 @@ static bool fetch(request_rec *r, const struct place *at, const char *path, cons
                   struct content *c)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
-    struct fp_lease13 *file;
+    struct fp_held file;
     enum fp_count outcome;
     bool ok;
 
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return false;
-    if (fp_lookup13(settings, &settings->names, path, strlen(path), at->fresh, &file, &outcome) != FP_OK)
+    if (fp_lookup13(&settings->names, path, strlen(path), at->fresh, &file, &outcome) != FP_OK)
         return false;
-    ok = is_file(file, x) && read_content(r->pool, file, (size_t)x->size, c);
-    fp_lease13_release(&file);
+    ok = is_file(&file, x) && read_content(r->pool, &file, (size_t)x->size, c);
+    fp_held_end(&file);
     return ok;
 }
 
@@ -165,29 +167,29 @@ static bool inject(request_rec *r, const struct place *at)
 
     if (at->override == OR_NONE || is_known(r, at))
         return true;
-    while (name < at->lease->n_names && at->step->access[name].status == FP_ABSENT)
+    while (name < at->held->answer->n_names && at->step->access[name].status == FP_ABSENT)
         name++;
-    if (name < at->lease->n_names)
+    if (name < at->held->answer->n_names)
         return at->step->access[name].status == FP_OK && add_parsed(r, at, name);
-    if (!settings->names_complete || at->lease->n_names != settings->names.n)
+    if (!settings->names_complete || at->held->answer->n_names != settings->names.n)
         return false;
     add(r, at, NULL);
     return true;
 }
 
-bool fp_htaccess_inject(request_rec *r, const struct fp_lease13 *lease, bool fresh)
+bool fp_htaccess_inject(request_rec *r, const struct fp_held *held, bool fresh)
 {
     struct fp_overrides overrides = fp_settings_overrides(r->server);
     bool left = false;
 
-    for (unsigned i = 0; fp_settings_of(r->server)->names.n > 0 && i < lease->n_steps; i++) {
-        const struct fp_step *s = lease->steps[i];
-        struct place at = { lease, s, NULL, 0, fresh };
+    for (unsigned i = 0; fp_settings_of(r->server)->names.n > 0 && i < held->answer->n_steps; i++) {
+        const struct fp_step *s = &held->answer->steps[i];
+        struct place at = { held, s, NULL, 0, fresh };
 
         if (!fp_step_is_dir(s))
             break;
         at.dir =
-            s->end == 1 ? "/" : ap_pstrcat(r->pool, ap_pstrndup(r->pool, lease->path, s->end), "/", NULL);
+            s->end == 1 ? "/" : ap_pstrcat(r->pool, ap_pstrndup(r->pool, held->path, s->end), "/", NULL);
         at.override = fp_settings_next_override(&overrides, at.dir, i + 1);
         left = !inject(r, &at) || left;
     }

@@ -9,10 +9,10 @@
 #include <httpd.h>
 #include <stdbool.h>
 
-struct fp_lease13;
+struct fp_held;
 
-/* Before core's walk. fresh: as for the lease. Returns true if core may open access files of the path by
+/* Before core's walk. fresh: as for the answer. Returns true if core may open access files of the path by
  * name. */
-bool fp_htaccess_inject(request_rec *r, const struct fp_lease13 *lease, bool fresh);
+bool fp_htaccess_inject(request_rec *r, const struct fp_held *held, bool fresh);
 
 #endif

@@ -2,50 +2,67 @@
 #include "config.h"
 #include "httpd13/lookup13.h"
 
-#include "common/answer_table.h"
 #include "common/client.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
-#include "httpd13/lease13.h"
+#include "common/clock.h"
+#include "held.h"
+#include "open_files.h"
 #include "shared.h"
+
+#define SWEEP_MS 1000u /* between two looks at the open files */
 
 struct fp_client *fp_child_client;
 
-/* The child's one thread decodes each answer here; a lease has a copy. */
+/* The child's one thread decodes each answer here; a request copies its own. */
 static struct fp_answer answer;
 
-fp_status fp_lookup13(const void *owner, const struct fp_names *names, const char *path, size_t len,
-                      bool fresh, struct fp_lease13 **lease_r, enum fp_count *outcome_r)
+/* A removed file, for which nobody asks again, must not stay open. */
+static void sweep(void)
 {
-    struct fp_lease_view *view;
+    static uint64_t swept_ms;
+    const uint64_t now_ms = fp_now_ms();
+
+    if (now_ms - swept_ms < SWEEP_MS)
+        return;
+    swept_ms = now_ms;
+    fp_open_files_sweep();
+}
+
+static fp_status ask(const struct fp_names *names, bool fresh, struct fp_held *h)
+{
+    const struct fp_lookup wish = { .path = h->path, .path_len = h->path_len, .names = *names, .fresh = fresh };
+    fp_status st = fp_client_lookup_with(fp_child_client, &wish, &answer, &h->view);
+
+    if (st == FP_OK)
+        st = answer.status;
+    return st == FP_OK && !fp_held_take_file(h) ? FP_NOMEM : st;
+}
+
+fp_status fp_lookup13(const struct fp_names *names, const char *path, size_t len, bool fresh, struct fp_held *h_r,
+                      enum fp_count *outcome_r)
+{
     bool known;
     fp_status st;
 
+    sweep();
+    *h_r = (struct fp_held){ .answer = &answer, .path = path, .path_len = len };
     *outcome_r = FP_COUNT_LEASE;
-    *lease_r = fp_lease13_find(owner, path, len, fresh);
-    if (*lease_r != NULL)
-        return FP_OK;
-    st = fp_shared_find(fp_child_client, names, path, len, fresh, &answer, &view, &known);
-    if (st == FP_OK
-        && (fp_answer_is_unopened(&answer)
-            || (answer.outline != NULL
-                && !fp_answer_view_fill_in(fp_lease_view_answers(view), path, &answer)))) {
-        fp_close(&answer.fd);
-        fp_lease_view_release(&view);
+    st = fp_shared_find(fp_child_client, names, fresh, h_r, &known);
+    if (st == FP_OK && (fp_held_is_unopened(h_r) || !fp_held_fill_in(h_r))) {
+        fp_held_end(h_r);
         st = FP_ABSENT;
     }
     if (st == FP_ABSENT) {
-        const struct fp_lookup wish = { .path = path, .path_len = len, .names = *names, .fresh = fresh };
-
-        st = fp_client_lookup_with(fp_child_client, &wish, &answer, &view);
-        if (st == FP_OK)
-            st = answer.status;
+        st = ask(names, fresh, h_r);
         *outcome_r = fp_outcome_of_source(answer.source);
     }
-    if (st != FP_OK) {
-        fp_lease_view_release(&view);
-        return st;
-    }
-    *lease_r = fp_lease13_create(owner, path, len, &answer, view);
-    return *lease_r != NULL ? FP_OK : FP_NOMEM;
+    if (st != FP_OK)
+        fp_held_end(h_r);
+    return st;
+}
+
+const struct fp_meta *fp_lookup13_file(const struct fp_held *h)
+{
+    const struct fp_step *last = fp_held_last(h);
+
+    return last->end == h->path_len ? fp_step_target(last) : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A question of a child of Apache 1.3: to its kept leases, to the table of answers, to the daemon. Knows
+ * A question of a child of Apache 1.3: to the table of answers, then to the daemon. Knows
  * no httpd. Signals that end the child must be blocked meanwhile.
  */
 #ifndef FP_LOOKUP13_H
@@ -12,19 +12,22 @@
 #include "status/outcomes.h"
 
 struct fp_client;
-struct fp_lease13;
+struct fp_held;
+struct fp_meta;
 struct fp_names;
 
 /* This child's connections to the daemon; NULL: it has none. */
 extern struct fp_client *fp_child_client;
 
 /*
- * Finds an answer about the path with the access files of these names. owner: the question's settings, so
- * that other settings get no lease of these. fresh: only one of which this machine's changes are all
- * reported, or that was looked up after the question. Sets *lease_r, with a reference for the caller, and
- * *outcome_r with FP_OK alone.
+ * Finds an answer about the path with the access files of these names. fresh: only one of which this machine's changes
+ * are all reported, or that was looked up after the question. FP_OK: the caller ends *h_r, whose path is the caller's
+ * and whose answer the next question overwrites, and *outcome_r is set.
  */
-fp_status fp_lookup13(const void *owner, const struct fp_names *names, const char *path, size_t len,
-                      bool fresh, struct fp_lease13 **lease_r, enum fp_count *outcome_r);
+fp_status fp_lookup13(const struct fp_names *names, const char *path, size_t len, bool fresh, struct fp_held *h_r,
+                      enum fp_count *outcome_r);
+
+/* The last step's metadata if the path ends there and leads to something; else NULL. */
+const struct fp_meta *fp_lookup13_file(const struct fp_held *h);
 
 #endif

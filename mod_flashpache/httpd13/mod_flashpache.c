@@ -19,13 +19,14 @@
 
 #include "common/client.h"
 #include "httpd13/counters.h"
-#include "httpd13/lease13.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/request.h"
 #include "httpd13/respond.h"
 #include "httpd13/settings.h"
 #include "httpd13/status.h"
+#include "open_files.h"
 #include "shared.h"
+#include "table.h"
 
 #define IDLE 1 /* connections of a child, which has one thread */
 
@@ -78,6 +79,11 @@ static void start_child(server_rec *s, pool *p)
     (void)p;
     if (!engine_is_on(s))
         return;
+    if (fp_table_init() == -1) {
+        ap_log_error(APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, s,
+                     "FP0108: no random numbers: this child serves without Flashpache");
+        return;
+    }
     fp_child_client = fp_client_create(settings->socket, (uint32_t)settings->timeout_ms, IDLE);
     if (fp_child_client == NULL) {
         ap_log_error(
@@ -90,13 +96,13 @@ static void start_child(server_rec *s, pool *p)
         fp_client_trust_root_only(fp_child_client);
     fp_client_compare_sights(fp_child_client, !settings->elsewhere);
     fp_shared_init(settings->leases > 0);
+    fp_open_files_init((unsigned)settings->leases, NULL);
 }
 
 static void end_child(server_rec *s, pool *p)
 {
     (void)s;
     (void)p;
-    fp_lease13_forget();
     fp_client_destroy(&fp_child_client);
 }
 

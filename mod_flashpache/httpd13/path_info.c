@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/path.h"
-#include "httpd13/lease13.h"
+#include "held.h"
 
 size_t fp_path_info_normalise(const char *name, char *buf)
 {
@@ -37,12 +37,12 @@ static size_t end_of(const char *name, unsigned n)
 }
 
 /* stat() of each longer name fails with ENOENT or ENOTDIR, at component n. */
-static struct fp_path_info absent_at(const struct fp_lease13 *lease, const char *name, unsigned n)
+static struct fp_path_info absent_at(const struct fp_held *held, const char *name, unsigned n)
 {
     /* get_path_info() does not look at "/". */
     if (n == 1)
         return (struct fp_path_info){ FP_FOUND_NOTHING, strlen(name), NULL };
-    return (struct fp_path_info){ FP_FOUND_ABSENT, end_of(name, n), fp_step_target(lease->steps[n - 1]) };
+    return (struct fp_path_info){ FP_FOUND_ABSENT, end_of(name, n), fp_step_target(&held->answer->steps[n - 1]) };
 }
 
 static bool is_absence(fp_status st)
@@ -50,19 +50,19 @@ static bool is_absence(fp_status st)
     return st == FP_ABSENT || st == FP_NOTDIR;
 }
 
-struct fp_path_info fp_path_info_find(const struct fp_lease13 *lease, const char *name)
+struct fp_path_info fp_path_info_find(const struct fp_held *held, const char *name)
 {
     static const struct fp_path_info unknown = { FP_FOUND_UNKNOWN, 0, NULL };
-    const unsigned n = lease->n_steps - 1;
-    const struct fp_step *last = lease->steps[n];
+    const unsigned n = held->answer->n_steps - 1;
+    const struct fp_step *last = &held->answer->steps[n];
     const struct fp_meta *m = fp_step_target(last);
 
     if (n == 0)
         return unknown;
-    if (m != NULL && (last->end == lease->path_len || !S_ISDIR(m->mode)))
+    if (m != NULL && (last->end == held->path_len || !S_ISDIR(m->mode)))
         return (struct fp_path_info){ FP_FOUND_FILE, end_of(name, n), m };
     if (m == NULL && is_absence(last->status == FP_OK ? last->target_status : last->status))
-        return absent_at(lease, name, n);
+        return absent_at(held, name, n);
     return unknown;
 }
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-struct fp_lease13;
+struct fp_held;
 struct fp_meta;
 
 enum fp_found {
@@ -36,8 +36,8 @@ struct fp_path_info {
  * Returns its length; 0: the result is not in normal form, or too long. */
 size_t fp_path_info_normalise(const char *name, char *buf);
 
-/* name: the original whose normal form the lease is about. */
-struct fp_path_info fp_path_info_find(const struct fp_lease13 *lease, const char *name);
+/* name: the original whose normal form the answer is about. */
+struct fp_path_info fp_path_info_find(const struct fp_held *held, const char *name);
 
 /* Fills st as stat() does, but for st_rdev and st_blksize: no answer has these, they are 0. */
 void fp_path_info_fill(struct stat *st, const struct fp_meta *m);

@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "httpd13/counters.h"
 #include "httpd13/htaccess.h"
-#include "httpd13/lease13.h"
+#include "held.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/path_info.h"
 #include "httpd13/settings.h"
@@ -129,14 +129,14 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
 
 static void release(void *data)
 {
-    fp_lease13_release(&((struct fp_request *)data)->lease);
+    fp_held_end(((struct fp_request *)data)->held);
 }
 
 /* Does what get_path_info() would do, so core's walk has nothing to do there. With a link's mode core does
  * not look for an absent file, and allows it. */
 static void fill(request_rec *r, struct fp_request *q, bool fresh)
 {
-    const struct fp_path_info found = fp_path_info_find(q->lease, r->filename);
+    const struct fp_path_info found = fp_path_info_find(q->held, r->filename);
 
     if (found.found == FP_FOUND_UNKNOWN)
         return;
@@ -151,16 +151,24 @@ static void fill(request_rec *r, struct fp_request *q, bool fresh)
         q->disguised = true;
     }
     q->filename = ap_pstrdup(r->pool, r->filename);
-    q->access_left = fp_htaccess_inject(r, q->lease, fresh);
+    q->access_left = fp_htaccess_inject(r, q->held, fresh);
     if (q->disguised)
         fp_counters13_add(FP_COUNT_ABSENT);
 }
 
-static void use(request_rec *r, struct fp_lease13 *lease, bool fresh)
+static void *copy(pool *p, const void *data, size_t size)
+{
+    return memcpy(ap_palloc(p, (int)size), data, size);
+}
+
+/* The request holds the answer from now on. */
+static void use(request_rec *r, const struct fp_held *held, bool fresh)
 {
     struct fp_request *q = ap_pcalloc(r->pool, sizeof(*q));
 
-    q->lease = lease;
+    q->held = copy(r->pool, held, sizeof(*held));
+    q->held->answer = copy(r->pool, held->answer, fp_answer_size(held->answer));
+    q->held->path = copy(r->pool, held->path, held->path_len);
     ap_register_cleanup(r->pool, q, release, ap_null_cleanup);
     ap_set_module_config(r->request_config, &flashpache_module, q);
     fill(r, q, fresh);
@@ -170,14 +178,14 @@ static void use(request_rec *r, struct fp_lease13 *lease, bool fresh)
 static void look_up(request_rec *r, const struct question *q)
 {
     const uint64_t began_us = fp_now_us();
-    struct fp_lease13 *lease = NULL;
+    struct fp_held held;
     enum fp_count outcome;
     fp_status st;
 
     ap_block_alarms();
-    st = fp_lookup13(q->settings, &q->settings->names, q->path, q->len, q->fresh, &lease, &outcome);
+    st = fp_lookup13(&q->settings->names, q->path, q->len, q->fresh, &held, &outcome);
     if (st == FP_OK)
-        use(r, lease, q->fresh);
+        use(r, &held, q->fresh);
     ap_unblock_alarms();
     if (st != FP_OK || outcome != FP_COUNT_LEASE)
         ap_table_setn(r->notes, "flashpache-us",

@@ -10,10 +10,10 @@
 
 #include <httpd.h>
 
-struct fp_lease13;
+struct fp_held;
 
 struct fp_request {
-    struct fp_lease13 *lease;
+    struct fp_held *held; /* in the request's memory */
     const char *filename; /* as core's walk got it */
     bool disguised;       /* st_mode says "link" for an absent file, so that core does not look */
     bool access_left;     /* core may have opened an access file of the path by name */

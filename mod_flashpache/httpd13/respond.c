@@ -15,7 +15,9 @@
 
 #include "common/contents.h"
 #include "common/lease_table.h"
-#include "httpd13/lease13.h"
+#include "file.h"
+#include "held.h"
+#include "httpd13/lookup13.h"
 #include "httpd13/path_info.h"
 #include "httpd13/request.h"
 #include "httpd13/settings.h"
@@ -45,65 +47,66 @@ static bool is_same(const struct stat *a, const struct stat *b)
            && a->st_mtime == b->st_mtime;
 }
 
-/* True if the lease has the file that core's walk approved. */
+/* True if the answer has the file that core's walk approved. */
 static bool has_file_of(const request_rec *r, const struct fp_request *q)
 {
-    const struct fp_meta *m = fp_lease13_file(q->lease);
+    const struct fp_meta *m = fp_lookup13_file(q->held);
     struct stat st;
 
-    if (m == NULL || (q->lease->fd == -1 && !q->lease->content) || strcmp(q->filename, r->filename) != 0)
+    if (m == NULL || !fp_held_has_file(q->held) || strcmp(q->filename, r->filename) != 0)
         return false;
     fp_path_info_fill(&st, m);
     return is_same(&st, &r->finfo);
 }
 
-static bool has_links(const struct fp_lease13 *lease)
+static bool has_links(const struct fp_held *held)
 {
-    for (unsigned i = 0; i < lease->n_steps; i++) {
-        if (S_ISLNK(lease->steps[i]->self.mode))
+    for (unsigned i = 0; i < held->answer->n_steps; i++) {
+        if (S_ISLNK(held->answer->steps[i].self.mode))
             return true;
     }
     return false;
 }
 
 /* True if an access file lies on the way, whose Options may restrict links. */
-static bool has_access_files(const struct fp_lease13 *lease)
+static bool has_access_files(const struct fp_held *held)
 {
-    for (unsigned i = 0; i < lease->n_steps && fp_step_is_dir(lease->steps[i]); i++) {
-        for (unsigned j = 0; j < lease->n_names; j++) {
-            if (lease->steps[i]->access[j].status != FP_ABSENT)
+    for (unsigned i = 0; i < held->answer->n_steps && fp_step_is_dir(&held->answer->steps[i]); i++) {
+        for (unsigned j = 0; j < held->answer->n_names; j++) {
+            if (held->answer->steps[i].access[j].status != FP_ABSENT)
                 return true;
         }
     }
     return false;
 }
 
-static bool checks_links(const request_rec *r, const struct fp_lease13 *lease)
+static bool checks_links(const request_rec *r, const struct fp_held *held)
 {
-    return has_links(lease) && (fp_settings_of(r->server)->restricts_links || has_access_files(lease));
+    return has_links(held) && (fp_settings_of(r->server)->restricts_links || has_access_files(held));
 }
 
 /*
  * Core checked links and opened access files by name, after the daemon's look. If a link was switched in
- * between, core applied one release's rules, and the lease has the other's file. So the name must lead to
+ * between, core applied one release's rules, and the answer has the other's file. So the name must lead to
  * this file once more.
  */
 static bool may_differ_from_rules(const request_rec *r, const struct fp_request *q)
 {
     struct stat now;
 
-    if (!q->access_left && !checks_links(r, q->lease))
+    if (!q->access_left && !checks_links(r, q->held))
         return false;
     return stat(r->filename, &now) == -1 || !is_same(&now, &r->finfo);
 }
 
 /* A file that is written in place changes while its answer is used. It is sent at its length of now, but
  * for another machine's file, where looking might wait. */
-static void look_again(request_rec *r, const struct fp_lease13 *lease)
+static void look_again(request_rec *r, const struct fp_held *held)
 {
     struct stat now;
 
-    if (lease->content || !lease->local || fstat(lease->fd, &now) == -1)
+    if (held->file == NULL || !fp_file_is_local(held->file)
+        || fstat(fp_file_descriptor(held->file), &now) == -1)
         return;
     r->finfo.st_size = now.st_size;
     r->finfo.st_mtime = now.st_mtime;
@@ -117,24 +120,24 @@ static void give_back(void *data)
 }
 
 /* False: the content was overwritten, or memory is out. */
-static bool copy_content(request_rec *r, const struct fp_lease13 *lease, struct body *b)
+static bool copy_content(request_rec *r, const struct fp_held *held, struct body *b)
 {
     b->size = (size_t)r->finfo.st_size;
     b->text = fp_copy_take(b->size);
     ap_register_cleanup(r->pool, b, give_back, ap_null_cleanup);
     return b->text != NULL
-           && fp_contents_view_read(fp_lease_view_contents(lease->view), lease->content_at, b->text, b->size);
+           && fp_contents_view_read(fp_lease_view_contents(held->view), held->answer->content_at, b->text, b->size);
 }
 
-static bool prepare(request_rec *r, const struct fp_lease13 *lease, struct body *b)
+static bool prepare(request_rec *r, const struct fp_held *held, struct body *b)
 {
     const size_t size = (size_t)r->finfo.st_size;
 
-    b->fd = lease->content ? -1 : lease->fd;
+    b->fd = held->file != NULL ? fp_file_descriptor(held->file) : -1;
     if (r->header_only)
         return true;
-    if (lease->content)
-        return copy_content(r, lease, b);
+    if (held->file == NULL)
+        return copy_content(r, held, b);
     b->text = ap_palloc(r->pool, (int)(size < CHUNK ? size + 1 : CHUNK));
     return true;
 }
@@ -202,9 +205,9 @@ int fp_respond(request_rec *r)
 
     if (q == NULL || q->filename == NULL || !is_plain(r) || !has_file_of(r, q) || may_differ_from_rules(r, q))
         return DECLINED;
-    look_again(r, q->lease);
+    look_again(r, q->held);
     b = ap_pcalloc(r->pool, sizeof(*b));
-    if (!prepare(r, q->lease, b))
+    if (!prepare(r, q->held, b))
         return DECLINED;
     status = ap_discard_request_body(r);
     if (status != OK)

@@ -12,6 +12,7 @@
 
 #define USUAL_TIMEOUT_MS 10000
 #define MOST_TIMEOUT_MS  60000
+#define USUAL_LEASES     128
 #define MOST_LEASES      1000000
 
 void *fp_settings_create(pool *p, server_rec *s)
@@ -21,7 +22,7 @@ void *fp_settings_create(pool *p, server_rec *s)
     (void)s;
     n->engine = -1;
     n->timeout_ms = USUAL_TIMEOUT_MS;
-    n->leases = 1;
+    n->leases = USUAL_LEASES;
     return n;
 }
 
@@ -237,7 +238,7 @@ static const char *set_leases(cmd_parms *cmd, void *dir, const char *arg)
         return wrong;
     if (end == arg || *end != '\0' || n < 0 || n > MOST_LEASES)
         return ap_psprintf(cmd->pool,
-                           "FlashpacheLeases %s: give 0 (each question is a message) or a number above", arg);
+                           "FlashpacheLeases %s: give the number of files each child keeps open, or 0 (each question is a message)", arg);
     fp_settings_of(cmd->server)->leases = (int)n;
     return NULL;
 }
@@ -269,7 +270,7 @@ const command_rec fp_directives[] = {
     { "FlashpacheSocket", set_socket, NULL, RSRC_CONF, TAKE1, "the socket of flashpached" },
     { "FlashpacheTimeout", set_timeout, NULL, RSRC_CONF, TAKE1, "the longest wait for an answer" },
     { "FlashpacheLeases", set_leases, NULL, RSRC_CONF, TAKE1,
-      "0: each question is a message to flashpached" },
+      "how many larger files each child keeps open (128); 0: none, and each question is a message" },
     { "FlashpacheExclude", add_excluded, NULL, RSRC_CONF, ITERATE, "directories that are never asked about" },
     { NULL, NULL, NULL, 0, RAW_ARGS, NULL }
 };

@@ -6,7 +6,7 @@
 
 #include "access_file.h"
 #include "httpd22/rules.h"
-#include "lease.h"
+#include "held.h"
 #include "parsed.h"
 #include "request.h"
 #include "settings.h"
@@ -35,9 +35,9 @@ static bool has_none(const struct fp_request *q, const struct fp_step *s, const 
 {
     if (!fp_step_is_dir(s))
         return true;
-    if (rules->n_names != q->lease->n_names)
+    if (rules->n_names != q->held->answer->n_names)
         return false;
-    for (unsigned i = 0; i < q->lease->n_names; i++) {
+    for (unsigned i = 0; i < q->held->answer->n_names; i++) {
         if (s->access[i].status != FP_ABSENT)
             return false;
     }
@@ -63,10 +63,10 @@ void fp_access_give(request_rec *r, struct fp_request *q, unsigned n_dirs)
     const struct htaccess_result *before = r->htaccess;
 
     for (unsigned i = 0; i < n_dirs && rules->n_overrides > 0; i++) {
-        const struct fp_step *s = fp_lease_step(q->lease, i);
+        const struct fp_step *s = fp_held_step(q->held, i);
         const char *dir =
             s->end == 1 ? "/"
-                        : apr_pstrcat(r->pool, apr_pstrmemdup(r->pool, q->lease->path, s->end), "/", NULL);
+                        : apr_pstrcat(r->pool, apr_pstrmemdup(r->pool, q->held->path, s->end), "/", NULL);
 
         if (fp_access_file_is_known(before, dir))
             continue;

@@ -10,7 +10,7 @@
 #include "httpd22/access.h"
 #include "httpd22/plan.h"
 #include "httpd22/rules.h"
-#include "lease.h"
+#include "held.h"
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
@@ -20,8 +20,8 @@
 
 static bool has_link(const struct fp_request *q)
 {
-    for (unsigned i = 0; i < q->lease->n_steps; i++) {
-        const struct fp_step *s = fp_lease_step(q->lease, i);
+    for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
+        const struct fp_step *s = fp_held_step(q->held, i);
 
         if (s->status == FP_OK && S_ISLNK(s->self.mode))
             return true;
@@ -32,15 +32,15 @@ static bool has_link(const struct fp_request *q)
 /* True unless the answer shows that no directory has an access file. */
 static bool may_have_access_file(const struct fp_request *q)
 {
-    for (unsigned i = 0; i < q->lease->n_steps; i++) {
-        const struct fp_step *s = fp_lease_step(q->lease, i);
+    for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
+        const struct fp_step *s = fp_held_step(q->held, i);
 
-        for (unsigned k = 0; fp_step_is_dir(s) && k < q->lease->n_names; k++) {
+        for (unsigned k = 0; fp_step_is_dir(s) && k < q->held->answer->n_names; k++) {
             if (s->access[k].status != FP_ABSENT)
                 return true;
         }
     }
-    return q->lease->n_names == 0;
+    return q->held->answer->n_names == 0;
 }
 
 static struct fp_plan_links links_of(const struct fp_request *q, const struct fp_rules *rules)
@@ -63,8 +63,8 @@ struct prefilled {
 /* Core's walk leaves the last directory's metadata with an absent name. */
 static void fill_absent(request_rec *r, const struct fp_request *q)
 {
-    const unsigned n = q->lease->n_steps;
-    const struct fp_meta *m = n > 1 ? fp_step_target(fp_lease_step(q->lease, n - 2)) : NULL;
+    const unsigned n = q->held->answer->n_steps;
+    const struct fp_meta *m = n > 1 ? fp_step_target(fp_held_step(q->held, n - 2)) : NULL;
 
     if (m != NULL)
         fp_walk_fill(&r->finfo, m, r->filename, r->pool);
@@ -76,7 +76,7 @@ static void begin(request_rec *r, const struct fp_request *q, const struct prefi
     if (p->plan == FP_PLAN_ABSENT)
         r->finfo.filetype = APR_REG; /* so that core asks for no component */
     else
-        fp_walk_fill(&r->finfo, fp_step_target(q->lease->last), p->name, r->pool);
+        fp_walk_fill(&r->finfo, fp_step_target(fp_held_last(q->held)), p->name, r->pool);
     if (p->plan == FP_PLAN_WHOLE)
         return;
     r->filename = (char *)p->name;
@@ -90,7 +90,7 @@ static int walk(request_rec *r, struct fp_request *q, const struct prefilled *p)
     int status;
 
     begin(r, q, p);
-    fp_access_give(r, q, q->lease->n_steps);
+    fp_access_give(r, q, q->held->answer->n_steps);
     status = ap_directory_walk(r);
     fp_access_keep(r, q);
     if (p->plan == FP_PLAN_ABSENT)
@@ -102,12 +102,12 @@ static int walk(request_rec *r, struct fp_request *q, const struct prefilled *p)
 static int prefill(request_rec *r, struct fp_request *q, const char *path)
 {
     const struct fp_rules *rules = fp_settings_of(r->server)->rules;
-    const struct fp_step *last = q->lease->last;
+    const struct fp_step *last = fp_held_last(q->held);
     const struct fp_plan_links links = links_of(q, rules);
     const apr_size_t end = last->end;
     struct prefilled p = { .name = apr_pstrmemdup(r->pool, path, end), .rest = path + (end == 1 ? 0 : end) };
 
-    p.plan = fp_plan_of(last, q->lease->path_len, path[q->lease->path_len] == '/', &links,
+    p.plan = fp_plan_of(last, q->held->path_len, path[q->held->path_len] == '/', &links,
                         fp_rules_name(r->server, p.name));
     return p.plan != FP_PLAN_LEAVE ? walk(r, q, &p) : DECLINED;
 }
@@ -123,7 +123,7 @@ int fp_prefill(request_rec *r)
     if (q == NULL || status != DECLINED)
         return status;
     /* The form in which core walks it, and of which the answer is. */
-    if (fp_lease_fill_in(q->lease)
+    if (fp_held_fill_in(q->held)
         && apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) == APR_SUCCESS)
         status = prefill(r, q, path);
     if (status == DECLINED)

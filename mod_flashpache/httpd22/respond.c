@@ -9,7 +9,7 @@
 
 #include "file.h"
 #include "file_bucket.h"
-#include "lease.h"
+#include "held.h"
 #include "reply.h"
 #include "request.h"
 #include "walk.h"
@@ -32,19 +32,19 @@ static bool is_plain(const request_rec *r)
 static bool may_map(const request_rec *r, const struct fp_request *q)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
-    const struct fp_meta *m = fp_step_target(q->lease->last);
+    const struct fp_meta *m = fp_step_target(fp_held_last(q->held));
 
     return d->enable_mmap != ENABLE_MMAP_OFF && r->finfo.size >= FP_FILE_MAP_LEAST
-           && fp_file_may_be_mapped(q->lease->file, r->filename, m->dev, m->ino);
+           && fp_file_may_be_mapped(q->held->file, r->filename, m->dev, m->ino);
 }
 
 /* NULL: the content is gone. */
 static apr_bucket *body_of(request_rec *r, const struct fp_request *q, bool map)
 {
-    struct fp_file *file = q->lease->file;
+    struct fp_file *file = q->held->file;
     apr_bucket *e = fp_reply_whole(r, q, map);
 
-    if (e != NULL || fp_file_is_unread(file))
+    if (e != NULL || file == NULL)
         return e;
     if (!r->header_only && !fp_file_is_local(file))
         (void)fp_reply_look_again(r, q);
@@ -67,7 +67,8 @@ static int pass(request_rec *r, apr_bucket_brigade *bb)
 
 static int send_file(request_rec *r, const struct fp_request *q)
 {
-    const bool local = fp_file_is_local(q->lease->file) && fp_reply_look_again(r, q);
+    const struct fp_file *file = q->held->file;
+    const bool local = file != NULL && fp_file_is_local(file) && fp_reply_look_again(r, q);
     apr_bucket_brigade *bb;
     apr_bucket *e;
     int condition;

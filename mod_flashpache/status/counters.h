@@ -15,7 +15,7 @@
 
 #include "status/outcomes.h"
 
-/* The resources of a child's leases. */
+/* What a child holds. */
 struct fp_usage {
     unsigned leases, descriptors;
     apr_uint64_t mapped; /* bytes */

@@ -105,7 +105,7 @@ int fp_status_section(request_rec *r, int flags)
                fp_snapshot_sum(t, FP_COUNT_NOFILE, FP_COUNT_DEEP),
                fp_snapshot_sum(t, FP_COUNT_NOBODY, FP_COUNT_ERROR));
     ap_rprintf(r,
-               "<dt>Held: %u leases, %u descriptors, %" APR_UINT64_T_FMT " bytes mapped, in "
+               "<dt>Held: %u open files, %u descriptors, %" APR_UINT64_T_FMT " bytes mapped, in "
                "%u children</dt>\n</dl>\n",
                f.usage.leases, f.usage.descriptors, f.usage.mapped, f.children);
     return OK;

@@ -203,7 +203,7 @@ void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
     write_count(r, f, FP_COUNT_DIFFERENT, "flashpache_shadow_different_total",
                 "Requests for which httpd found something else.");
     write_gauge(r, "flashpache_children", f->children, "Children of httpd that report.");
-    write_gauge(r, "flashpache_leases", f->usage.leases, "Answers that children keep.");
+    write_gauge(r, "flashpache_leases", f->usage.leases, "Files that children keep open.");
     write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors, "Descriptors that they hold open.");
     write_gauge(r, "flashpache_mapped_bytes", f->usage.mapped, "Bytes that they keep mapped.");
     write_releases(r, f);

@@ -11,7 +11,7 @@
 #include "httpd22/plan.h"
 #include "httpd22/prefill.h"
 #include "httpd22/rules.h"
-#include "lease.h"
+#include "held.h"
 #include "lookup.h"
 #include "overrides.h"
 #include "request.h"
@@ -74,9 +74,10 @@ int ap_file_walk(request_rec *r)
 
 /* ---- the question's double ---- */
 
-static struct fp_step steps[4];
+static struct fp_answer found;
+static struct fp_step *const steps = found.steps;
 static bool unknown; /* the steps above the last are gone */
-static struct fp_lease lease;
+static struct fp_held held;
 static struct fp_request answer, *current;
 static unsigned forgotten;
 
@@ -104,13 +105,17 @@ struct fp_settings *fp_settings_of(const server_rec *s)
     (void)s;
     return &settings;
 }
-const struct fp_step *fp_lease_step(const struct fp_lease *l, unsigned i)
+const struct fp_step *fp_held_step(const struct fp_held *h, unsigned i)
 {
-    return i + 1 < l->n_steps ? &steps[i] : l->last;
+    return &h->answer->steps[i];
 }
-bool fp_lease_fill_in(const struct fp_lease *l)
+const struct fp_step *fp_held_last(const struct fp_held *h)
 {
-    (void)l;
+    return &h->answer->steps[h->answer->n_steps - 1];
+}
+bool fp_held_fill_in(const struct fp_held *h)
+{
+    (void)h;
     return !unknown;
 }
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *p)
@@ -179,19 +184,18 @@ static void set_answer(const char *path)
     const uint32_t modes[] = { S_IFDIR, S_IFDIR, S_IFREG };
     const uint16_t ends[] = { 1, 2, 4 };
 
-    memset(steps, 0, sizeof(steps));
+    fp_answer_init(&found, FP_OK);
+    memset(steps, 0, 3 * sizeof(steps[0]));
     for (unsigned i = 0; i < 3; i++) {
         steps[i].end = ends[i];
         steps[i].status = FP_OK;
         steps[i].self = (struct fp_meta){ .mode = modes[i] | 0755, .ino = 10 + i };
         steps[i].access[0].status = steps[i].access[1].status = FP_ABSENT;
     }
-    lease = (struct fp_lease){ .path = path,
-                               .path_len = fp_path_len(path),
-                               .n_steps = 3,
-                               .n_names = 2,
-                               .last = &steps[2] };
-    answer = (struct fp_request){ .r = &request, .lease = &lease };
+    found.n_steps = 3;
+    found.n_names = 2;
+    held = (struct fp_held){ .answer = &found, .path = path, .path_len = fp_path_len(path) };
+    answer = (struct fp_request){ .r = &request, .held = &held };
     request.filename = apr_pstrdup(pool, path);
     request.finfo.filetype = APR_NOFILE;
     fp_rules_take(pool, &server, &settings);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The glue of Apache 1.3: names and path-info by an answer, and answers that a child keeps. */
+/* The glue of Apache 1.3: names and path-info by an answer. */
 #include "config.h"
 #include "httpd13/path_info.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "common/path.h"
-#include "httpd13/lease13.h"
+#include "held.h"
 #include "unit.h"
 
 /* The file system of these tests: path, type, outcome of what a link leads to. */
@@ -65,17 +62,14 @@ static void walk(const char *path, size_t len)
         end = fp_path_child_len(path, len, end);
 }
 
-static struct fp_lease13 *lease_on(const char *name)
+static struct fp_held held_on(const char *name)
 {
-    char path[FP_MAX_PATH + 1];
+    static char path[FP_MAX_PATH + 1];
     size_t len = fp_path_info_normalise(name, path);
-    struct fp_lease13 *lease;
 
     ck_assert_uint_ne(len, 0);
     walk(path, len);
-    lease = fp_lease13_create(nodes, path, len, &answer, NULL);
-    ck_assert_ptr_nonnull(lease);
-    return lease;
+    return (struct fp_held){ .answer = &answer, .path = path, .path_len = len };
 }
 
 /* ---- names ---- */
@@ -117,8 +111,8 @@ static const struct {
 
 START_TEST(found_as_by_stat)
 {
-    struct fp_lease13 *lease = lease_on(names[_i].name);
-    struct fp_path_info found = fp_path_info_find(lease, names[_i].name);
+    const struct fp_held held = held_on(names[_i].name);
+    struct fp_path_info found = fp_path_info_find(&held, names[_i].name);
 
     ck_assert_int_eq(found.found, names[_i].found);
     if (names[_i].kept != NULL) {
@@ -126,8 +120,6 @@ START_TEST(found_as_by_stat)
         ck_assert_str_eq(names[_i].name + found.cut, names[_i].path_info);
     }
     ck_assert_uint_eq(found.meta != NULL ? found.meta->ino : 0, names[_i].ino);
-    fp_lease13_release(&lease);
-    ck_assert_ptr_null(lease);
 }
 END_TEST
 
@@ -196,50 +188,6 @@ START_TEST(metadata_as_stat_has_it)
 }
 END_TEST
 
-/* ---- leases ---- */
-
-START_TEST(file_only_at_the_end)
-{
-    static const struct {
-        const char *name;
-        bool there;
-    } cases[] = { { "/d/f", true },
-                  { "/d/f/x", false },
-                  { "/d/none", false },
-                  { "/d/to-file", true },
-                  { "/d/to-nothing", false } };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct fp_lease13 *lease = lease_on(cases[i].name);
-
-        ck_assert_int_eq(fp_lease13_file(lease) != NULL, cases[i].there);
-        fp_lease13_release(&lease);
-    }
-}
-END_TEST
-
-/* A lease that is not kept owns its descriptor until the last reference. */
-START_TEST(descriptor_goes_with_the_lease)
-{
-    struct fp_lease13 *lease, *second;
-    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-    ck_assert_int_ne(fd, -1);
-    walk("/d/f", 4);
-    answer.fd = fd;
-    answer.leasable = true;
-    lease = fp_lease13_create(nodes, "/d/f", 4, &answer, NULL);
-    ck_assert_int_eq(answer.fd, -1);
-    ck_assert_ptr_null(fp_lease13_find(nodes, "/d/f", 4, false));
-    lease->references++;
-    second = lease;
-    fp_lease13_release(&lease);
-    ck_assert_int_ne(fcntl(fd, F_GETFD), -1);
-    fp_lease13_release(&second);
-    ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
-}
-END_TEST
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("path_info");
@@ -249,9 +197,6 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, normal_form, 0, (int)(sizeof(forms) / sizeof(forms[0])));
     tcase_add_test(t, longest_name);
     tcase_add_test(t, metadata_as_stat_has_it);
-    t = unit_add_case(s, "leases", NULL, NULL, 0);
-    tcase_add_test(t, file_only_at_the_end);
-    tcase_add_test(t, descriptor_goes_with_the_lease);
     return s;
 }
 

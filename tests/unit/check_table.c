@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-#define MANY_THREADS 8 /* enough for a table to have shards */
+#define MANY_THREADS 8
 
 struct thing {
     struct fp_item item;
@@ -14,7 +14,6 @@ struct thing {
     char key[16];
 };
 
-static apr_pool_t *pool;
 static struct fp_table *table;
 static atomic_uint alive;
 
@@ -24,27 +23,22 @@ static void destroy(struct fp_item *item)
     free(item);
 }
 
-static void begin(int threads)
-{
-    ck_assert_int_eq(apr_initialize(), APR_SUCCESS);
-    ck_assert_int_eq(apr_pool_create(&pool, NULL), APR_SUCCESS);
-    ck_assert_int_eq(fp_table_init(threads), 0);
-}
-
 static void setup(void)
 {
-    begin(1);
+    ck_assert_int_eq(fp_table_init(), 0);
 }
 
-static void setup_shards(void)
+static bool is_any(const struct fp_item *item)
 {
-    begin(MANY_THREADS);
+    (void)item;
+    return true;
 }
 
 static void teardown(void)
 {
-    apr_pool_destroy(pool);
+    fp_table_drop_if(table, is_any);
     ck_assert_uint_eq(alive, 0);
+    free(table);
 }
 
 static struct thing *make(const char *key)
@@ -111,7 +105,7 @@ START_TEST(kept_replaced_and_dropped)
 {
     struct thing *first, *second;
 
-    table = fp_table_create(pool, 10, SIZE_MAX);
+    table = fp_table_create(10, SIZE_MAX);
     ck_assert(!is_kept("a"));
     first = put("a");
     ck_assert(is_kept("a"));
@@ -132,7 +126,7 @@ START_TEST(as_a_set_of_keys)
     uint64_t seed = 1;
     unsigned count = 0;
 
-    table = fp_table_create(pool, 4 * NAMES, SIZE_MAX); /* no shard is full */
+    table = fp_table_create(4 * NAMES, SIZE_MAX);
     for (int i = 0; i < CHANGES; i++) {
         const int n = (int)((unit_random(&seed) >> 32) % NAMES);
         /* Mostly put in one half of the time, mostly dropped in the other. */
@@ -156,7 +150,7 @@ START_TEST(who_holds_one_has_it_for_as_long_as_he_wants)
 {
     struct fp_item *held;
 
-    table = fp_table_create(pool, 1, SIZE_MAX);
+    table = fp_table_create(1, SIZE_MAX);
     put("a");
     held = fp_table_get(table, "a", 1);
     ck_assert_ptr_nonnull(held);
@@ -175,7 +169,7 @@ START_TEST(dropped_while_held)
 {
     struct fp_item *first, *second;
 
-    table = fp_table_create(pool, 10, SIZE_MAX);
+    table = fp_table_create(10, SIZE_MAX);
     put("a");
     first = fp_table_get(table, "a", 1);
     second = fp_table_get(table, "a", 1);
@@ -202,7 +196,7 @@ START_TEST(destroyed_without_a_mutex)
 {
     struct thing *t;
 
-    table = fp_table_create(pool, 1, SIZE_MAX);
+    table = fp_table_create(1, SIZE_MAX);
     for (int i = 0; i < 3; i++) {
         t = put_numbered("", i);
         t->item.destroy = destroy_and_look;
@@ -214,12 +208,14 @@ END_TEST
 
 START_TEST(never_more_than_the_limit)
 {
-    table = fp_table_create(pool, 7, SIZE_MAX);
+    table = fp_table_create(7, SIZE_MAX);
     for (int i = 0; i < 1000; i++) {
         put_numbered("", i % 50);
         ck_assert_uint_le(alive, 7);
     }
-    table = fp_table_create(pool, 0, SIZE_MAX);
+    fp_table_drop_if(table, is_any);
+    free(table);
+    table = fp_table_create(0, SIZE_MAX);
     put("a");
     ck_assert(!is_kept("a"));
 }
@@ -239,7 +235,7 @@ START_TEST(never_more_bytes_than_the_limit)
 {
     struct fp_item *dropped;
 
-    table = fp_table_create(pool, 100, 1000);
+    table = fp_table_create(100, 1000);
     for (int i = 0; i < 4; i++)
         put_large((const char *[]){ "a", "b", "c", "d" }[i], 250);
     ck_assert_uint_eq(alive, 4);
@@ -259,7 +255,7 @@ END_TEST
 
 START_TEST(a_large_item_is_not_kept)
 {
-    table = fp_table_create(pool, 100, 1000);
+    table = fp_table_create(100, 1000);
     put_large("a", 250);
     put_large("b", 251);
     ck_assert(is_kept("a") && !is_kept("b"));
@@ -269,81 +265,9 @@ START_TEST(a_large_item_is_not_kept)
 }
 END_TEST
 
-/* An item without bytes makes no room for one with bytes. */
-START_TEST(items_without_bytes_stay)
-{
-    table = fp_table_create(pool, 100, 1000);
-    for (int i = 0; i < 50; i++)
-        put_numbered("none", i);
-    for (int i = 0; i < 1000; i++) {
-        char key[16];
-
-        snprintf(key, sizeof(key), "%d", i);
-        put_large(key, 200);
-        ck_assert_uint_le(alive, 55);
-    }
-    ck_assert_uint_eq(alive, 55);
-    for (int i = 0; i < 50; i++)
-        ck_assert(is_numbered_kept("none", i));
-}
-END_TEST
-
-/* An eviction for bytes leaves the order in which items go for their number. */
-START_TEST(items_without_bytes_keep_their_turn)
-{
-    table = fp_table_create(pool, 8, 1000);
-    put("first");
-    put("second");
-    for (int i = 0; i < 5; i++)
-        put_large((const char *[]){ "a", "b", "c", "d", "e" }[i], 250);
-    ck_assert_uint_eq(alive, 6); /* e in the place of a */
-    for (int i = 0; i < 3; i++)
-        put_numbered("none", i);
-    ck_assert(!is_kept("first") && is_kept("second") && is_kept("b"));
-}
-END_TEST
-
-/* Else each eviction would take so many steps under the mutex, and libcheck's limit would end it. */
-START_TEST(items_without_bytes_are_not_passed_by)
-{
-    enum { NONE = 200000, LARGE = 100000 };
-
-    table = fp_table_create(pool, NONE + 5, 1000);
-    for (int i = 0; i < NONE; i++)
-        put_numbered("none", i);
-    for (int i = 0; i < LARGE; i++) {
-        char key[16];
-
-        snprintf(key, sizeof(key), "%d", i);
-        put_large(key, 250);
-        ck_assert(is_kept(key)); /* so the next eviction goes once around */
-    }
-    ck_assert_uint_eq(alive, NONE + 4);
-}
-END_TEST
-
-/* Each shard makes room among its own items, and none of them may have it all. */
-START_TEST(shards_together_have_the_limit_of_bytes)
-{
-    enum { ALL = 1000000, EACH = 1000, ROUNDS = 5 };
-
-    table = fp_table_create(pool, 100000, ALL);
-    for (int i = 0; i < ROUNDS * ALL / EACH; i++) {
-        char key[16];
-
-        snprintf(key, sizeof(key), "%d", i);
-        put_large(key, EACH);
-        ck_assert_uint_le(alive, ALL / EACH);
-    }
-    ck_assert_uint_eq(alive, ALL / EACH);
-    put_large("large", ALL / 4); /* more than a shard has */
-    ck_assert_uint_eq(alive, ALL / EACH);
-}
-END_TEST
-
 START_TEST(what_is_used_outlives_a_scan)
 {
-    table = fp_table_create(pool, 10, SIZE_MAX);
+    table = fp_table_create(10, SIZE_MAX);
     put("hot");
     for (int i = 0; i < 1000; i++) {
         ck_assert_msg(is_kept("hot"), "after %d", i);
@@ -359,18 +283,18 @@ static bool is_over(const struct fp_item *item)
     return ((const struct thing *)item)->is_over;
 }
 
-/* More than one look checks at once; a held item lives on. */
-static void sweep_every_other(void)
+/* More than are checked at once; a held item lives on. */
+START_TEST(swept)
 {
     struct fp_item *held;
 
-    table = fp_table_create(pool, 8000, SIZE_MAX);
+    table = fp_table_create(8000, SIZE_MAX);
     for (int i = 0; i < 2000; i++)
         put_numbered("", i)->is_over = i % 2 == 0;
     ck_assert_uint_eq(alive, 2000);
     held = fp_table_get(table, "10", 2);
     for (int again = 0; again < 2; again++) {
-        fp_table_drop_if(table, is_over, UINT_MAX);
+        fp_table_drop_if(table, is_over);
         ck_assert_uint_eq(alive, 1001);
         for (int i = 0; i < 2000; i++)
             ck_assert(is_numbered_kept("", i) == (i % 2 != 0));
@@ -378,34 +302,15 @@ static void sweep_every_other(void)
     fp_item_release(held);
     ck_assert_uint_eq(alive, 1000);
 }
-
-START_TEST(swept)
-{
-    sweep_every_other();
-}
-END_TEST
-
-/* A sweep looks at no more than it may, and the next one goes
- * on behind it: through all shards, however small the part. */
-START_TEST(sweeps_of_a_part_go_round)
-{
-    table = fp_table_create(pool, 8000, SIZE_MAX);
-    for (int i = 0; i < 2000; i++)
-        put_numbered("", i)->is_over = true;
-    for (unsigned left = 2000; left > 0; left -= 10) {
-        fp_table_drop_if(table, is_over, 10);
-        ck_assert_uint_eq(alive, left - 10);
-    }
-}
 END_TEST
 
 START_TEST(sweep_of_all_and_of_nothing)
 {
-    table = fp_table_create(pool, 1000, SIZE_MAX);
-    fp_table_drop_if(table, is_over, UINT_MAX);
+    table = fp_table_create(1000, SIZE_MAX);
+    fp_table_drop_if(table, is_over);
     for (int i = 0; i < 1000; i++)
         put_numbered("", i)->is_over = true;
-    fp_table_drop_if(table, is_over, UINT_MAX);
+    fp_table_drop_if(table, is_over);
     ck_assert_uint_eq(alive, 0);
     put("a");
     ck_assert(is_kept("a"));
@@ -417,7 +322,7 @@ START_TEST(eviction_after_its_next_was_dropped)
 {
     struct fp_item *held;
 
-    table = fp_table_create(pool, 3, SIZE_MAX);
+    table = fp_table_create(3, SIZE_MAX);
     for (int i = 0; i < 3; i++)
         put_numbered("", i);
     ck_assert(is_kept("0"));
@@ -433,51 +338,11 @@ START_TEST(eviction_after_its_next_was_dropped)
 }
 END_TEST
 
-/* ---- shards ---- */
-
-START_TEST(shards_together_have_the_limit)
-{
-    static const unsigned limits[] = { 1, 2, 15, 63, 64, 127, 128, 129, 1000, 1023, 1500 };
-
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        unsigned before = alive;
-
-        table = fp_table_create(pool, (int)limits[i], SIZE_MAX);
-        for (unsigned k = 0; k < 10 * limits[i] + 100; k++) {
-            put_numbered("", (int)k);
-            ck_assert_uint_le(alive - before, limits[i]);
-        }
-        ck_assert_uint_eq(alive - before, limits[i]);
-    }
-}
-END_TEST
-
-START_TEST(what_is_used_outlives_a_scan_in_every_shard)
-{
-    table = fp_table_create(pool, 1600, SIZE_MAX);
-    for (int i = 0; i < 100; i++)
-        put_numbered("hot", i);
-    for (int i = 0; i < 10000; i++) {
-        put_numbered("scan", i);
-        if (i % 50 != 0)
-            continue;
-        for (int k = 0; k < 100; k++)
-            ck_assert_msg(is_numbered_kept("hot", k), "%d after %d", k, i);
-    }
-}
-END_TEST
-
-START_TEST(swept_in_every_shard)
-{
-    sweep_every_other();
-}
-END_TEST
-
 /* ---- threads ---- */
 
 #define ROUNDS 10000
 #define KEYS   400
-#define ROOM   128 /* two shards */
+#define ROOM   128
 
 static void use(struct fp_item *item, const char *key)
 {
@@ -513,7 +378,7 @@ static void *hammer(void *arg)
             fp_item_release(held);
         held = item;
         if (r % 1024 == 0)
-            fp_table_drop_if(table, is_over, UINT_MAX);
+            fp_table_drop_if(table, is_over);
     }
     fp_item_release(held);
     return NULL;
@@ -529,21 +394,15 @@ static void hammer_from_many_threads(void)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 }
 
-static bool is_any(const struct fp_item *item)
-{
-    (void)item;
-    return true;
-}
-
 /* No byte is lost or counted twice: the table takes as many as a new one. */
 START_TEST(threads_share_the_bytes)
 {
     enum { ALL = 10000, EACH = 100 };
 
-    table = fp_table_create(pool, 100000, ALL);
+    table = fp_table_create(100000, ALL);
     hammer_from_many_threads();
     ck_assert_uint_gt(alive, 0);
-    fp_table_drop_if(table, is_any, UINT_MAX);
+    fp_table_drop_if(table, is_any);
     ck_assert_uint_eq(alive, 0);
     for (int i = 0; i < ALL; i++) {
         char key[16];
@@ -557,11 +416,11 @@ END_TEST
 
 START_TEST(threads_share_a_table)
 {
-    table = fp_table_create(pool, ROOM, SIZE_MAX);
+    table = fp_table_create(ROOM, SIZE_MAX);
     hammer_from_many_threads();
     ck_assert_uint_le(alive, ROOM);
     ck_assert_uint_gt(alive, 0);
-    fp_table_drop_if(table, is_over, UINT_MAX);
+    fp_table_drop_if(table, is_over);
     for (int i = 0; i < KEYS; i++)
         put_numbered("after", i);
     ck_assert_uint_eq(alive, ROOM);
@@ -581,20 +440,11 @@ static Suite *make_suite(void)
     tcase_add_test(t, never_more_than_the_limit);
     tcase_add_test(t, never_more_bytes_than_the_limit);
     tcase_add_test(t, a_large_item_is_not_kept);
-    tcase_add_test(t, items_without_bytes_stay);
-    tcase_add_test(t, items_without_bytes_keep_their_turn);
-    tcase_add_test(t, items_without_bytes_are_not_passed_by);
     tcase_add_test(t, what_is_used_outlives_a_scan);
     tcase_add_test(t, swept);
-    tcase_add_test(t, sweeps_of_a_part_go_round);
     tcase_add_test(t, sweep_of_all_and_of_nothing);
     tcase_add_test(t, eviction_after_its_next_was_dropped);
-    t = unit_add_case(s, "shards", setup_shards, teardown, 60);
-    tcase_add_test(t, as_a_set_of_keys);
-    tcase_add_test(t, shards_together_have_the_limit);
-    tcase_add_test(t, shards_together_have_the_limit_of_bytes);
-    tcase_add_test(t, what_is_used_outlives_a_scan_in_every_shard);
-    tcase_add_test(t, swept_in_every_shard);
+    t = unit_add_case(s, "threads", setup, teardown, 60);
     tcase_add_test(t, threads_share_a_table);
     tcase_add_test(t, threads_share_the_bytes);
     return s;

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "held.h"
+
+#include "common/answer_table.h"
+#include "common/clock.h"
+#include "common/lease_table.h"
+#include "file.h"
+#include "open_files.h"
+
+bool fp_held_take_file(struct fp_held *h)
+{
+    struct fp_answer *a = h->answer;
+    const int fd = a->fd;
+
+    a->fd = -1;
+    if (fd == -1)
+        return true;
+    h->file = fp_file_create(fd, a->local);
+    if (h->file != NULL && a->leasable && a->local && h->view != NULL)
+        fp_open_files_keep(h->view, fp_held_last(h), h->file);
+    return h->file != NULL;
+}
+
+void fp_held_end(struct fp_held *h)
+{
+    fp_file_release(&h->file);
+    fp_lease_view_release(&h->view);
+}
+
+bool fp_held_has_file(const struct fp_held *h)
+{
+    return h->file != NULL || (h->answer->content && h->view != NULL);
+}
+
+bool fp_held_is_unopened(const struct fp_held *h)
+{
+    return h->file == NULL && fp_answer_is_unopened(h->answer);
+}
+
+bool fp_held_is_stale(const struct fp_held *h)
+{
+    return h->answer->source == FP_SOURCE_STALE;
+}
+
+bool fp_held_steps_hold(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n)
+{
+    const uint64_t now = fp_now_ms();
+
+    if (!fp_lease_view_is_current(view, now))
+        return false;
+    for (unsigned i = n; i-- > 0;) {
+        const struct fp_outline o = fp_answer_outline(a, i);
+
+        if (!fp_lease_view_is_valid(view, o.slot, o.generation, now))
+            return false;
+    }
+    return true;
+}
+
+bool fp_held_holds(const struct fp_held *h)
+{
+    return fp_held_steps_hold(h->view, h->answer, h->answer->n_steps);
+}
+
+const struct fp_step *fp_held_last(const struct fp_held *h)
+{
+    return &h->answer->steps[h->answer->n_steps - 1];
+}
+
+const struct fp_step *fp_held_step(const struct fp_held *h, unsigned i)
+{
+    return i + 1 == h->answer->n_steps || fp_held_fill_in(h) ? &h->answer->steps[i] : NULL;
+}
+
+struct fp_outline fp_held_outline(const struct fp_held *h, unsigned i)
+{
+    return fp_answer_outline(h->answer, i);
+}
+
+bool fp_held_fill_in(const struct fp_held *h)
+{
+    return h->answer->outline == NULL
+           || (h->view != NULL && fp_answer_view_fill_in(fp_lease_view_answers(h->view), h->path, h->answer));
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An answer that a request holds: in the request's own memory, with the tables that say whether it is still
+ * true, and its open file. It goes with the request. Knows no httpd and no APR.
+ */
+#ifndef FP_HELD_H
+#define FP_HELD_H
+
+#include "common/answer.h"
+
+struct fp_file;
+struct fp_lease_view;
+
+struct fp_held {
+    struct fp_answer *answer;   /* the request's memory; its descriptor is the file's */
+    struct fp_lease_view *view; /* the tables of its slots, and a reference to them; NULL: there are none */
+    struct fp_file *file;       /* the last step's, and a reference to it; NULL: not open */
+    const char *path;           /* that was asked about, not terminated: as long-lived as the answer */
+    size_t path_len;
+};
+
+/* Takes the descriptor of the answer, whose other fields are set, and keeps the file for later requests if the answer
+ * allows that. False: out of memory, and the descriptor is closed. */
+bool fp_held_take_file(struct fp_held *h);
+/* Drops the references; the memory is the caller's. It may be called again. */
+void fp_held_end(struct fp_held *h);
+
+/* True if the file's bytes are to be had without a further question. */
+bool fp_held_has_file(const struct fp_held *h);
+/* True if there is a file to be had that the daemon is to open for a response. */
+bool fp_held_is_unopened(const struct fp_held *h);
+/* True if the file system did not answer, and this is its last answer. */
+bool fp_held_is_stale(const struct fp_held *h);
+/* True if the steps are valid now. If they were copied before, the copies were valid ones. There are tables. */
+bool fp_held_holds(const struct fp_held *h);
+/* The same of the first n steps of an answer. */
+bool fp_held_steps_hold(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n);
+
+const struct fp_step *fp_held_last(const struct fp_held *h);
+/* Step i of the answer's, "/" first. NULL: it is unknown, as fp_held_fill_in() is false; never the last step. */
+const struct fp_step *fp_held_step(const struct fp_held *h, unsigned i);
+/* That of step i, also where it is all there is. */
+struct fp_outline fp_held_outline(const struct fp_held *h, unsigned i);
+/* False: the answer is an outline, and the table has no longer the other steps of its moment. */
+bool fp_held_fill_in(const struct fp_held *h);
+
+#endif
