@@ -25,6 +25,10 @@
 
 #define IDLE_SHARE 8 /* at most 1/8 of the descriptors are idle connections' */
 
+/* A mapping of the tables costs each child page tables of its own: so many children without threads have one, more read
+ * by pread. */
+#define FEW_CHILDREN 256
+
 /* Bytes of parsed files that children keep: together one in so many of the memory, and each of them a least. */
 #define PARSED_SHARE   32
 #define PARSED_LEAST   ((apr_size_t)512 * 1024) /* sixty access files of the usual size */
@@ -129,7 +133,7 @@ static unsigned admission_of(const struct fp_settings *settings)
 bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
 {
     const struct fp_settings *settings = fp_settings_of(s);
-    int threads = 1;
+    int threads = 1, children = 0;
 
     fp_daemon_leave(s);
     if (!fp_start_is_on(s) || obstacle != NULL)
@@ -149,7 +153,8 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
             "without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
-    if (fp_child_client != NULL && threads > 1)
+    ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
+    if (fp_child_client != NULL && (threads > 1 || children <= FEW_CHILDREN))
         fp_client_map_tables(fp_child_client);
     fp_shared_init(settings->leases > 0);
     fp_look_init(admission_of(settings));

@@ -3,7 +3,7 @@
 """The cost of a hit as the work grows: with the number of known paths and of workers.
 
   tests/lab/growth.py [--quick] [--paths N]... [--workers N]... [--rounds N] [--seconds S]
-                      [--part paths|workers|leases] [--json FILE]
+                      [--part paths|workers] [--json FILE]
 
 paths: so many names are made known to the daemon (flashpachectl warm). Then stock httpd and
 Flashpache are asked for them in turn, evenly or by Zipf's law. They are files of 500 bytes, without blocks
@@ -12,8 +12,6 @@ on tmpfs, and absent names, in directories of a thousand. Event MPM, 16 connecti
 memory of the tables of answers and contents, for each path.
 
 workers: prefork with so many children, a connection to each, 20 files, known in all children.
-
-leases: what one child grows by for each lease.
 
 CPU is that of all processes of a server, the daemon included, and its ratio to stock's is of the
 same round. Needs root and a build (FLASHPACHE_BUILD, default build/); a million files
@@ -37,7 +35,6 @@ QUICK_PATHS = (1000, 10_000, 100_000)
 WORKERS = (1, 4, 16, 64, 256, 1024)
 QUICK_WORKERS = (1, 16, 256)
 FILES_FOR_WORKERS = 20
-LEASES = (1000, 4000)               # at most a quarter of 20,000 descriptors
 SAMPLE = 200_000                    # requests drawn; the load takes them in turn
 WARMERS = 4                         # flashpachectl warm at a time
 CONNECTIONS = 16
@@ -47,7 +44,6 @@ SEED = 20240229
 DAEMON = {"max_entries": 2_000_000, "max_negative": 10_000_000, "max_bytes": 1 << 34,
           "max_content_bytes": 1 << 31, "max_answer_bytes": 1 << 31,
           "watched_ttl_ms": 3_600_000, "read_ahead": 0}
-LEASES_ALLOWED = "FlashpacheLeases 5000\n"
 PREFORK = ("StartServers {0}\nMinSpareServers 1\nMaxSpareServers {0}\nServerLimit {0}\n"
            "MaxRequestWorkers {0}\nListenBacklog 4096\n")
 
@@ -131,7 +127,7 @@ def measure_paths(base, root, kind, count, arguments):
     name, rows = f"{kind}{count}", []
     stock = lab_kit.stock(base, f"{name}-stock", root)
     # With roots the daemon may have one mark of the file system, where the kernel does not allow a million watches.
-    ours = lab_kit.flashpache(base, name, root, daemon_settings={**DAEMON, "roots": [root]}, config=LEASES_ALLOWED)
+    ours = lab_kit.flashpache(base, name, root, daemon_settings={**DAEMON, "roots": [root]})
     with stock, ours:
         empty = memory_of(ours.daemon.pid)
         pace = make_known(ours.daemon, root, kind, count, base)
@@ -203,35 +199,7 @@ def print_workers(rows):
                         [(row["workers"], *cost_columns(row)) for row in rows])
 
 
-# Leases
-
-def grow_leases(base, root, _):
-    """One child asks for ever more files."""
-    make_documents(root, max(LEASES) // NAMES_IN_DIRECTORY + 1, max(LEASES))
-    ours = lab_kit.flashpache(base, "leases", root, mpm="prefork", limits=PREFORK.format(1),
-                              config=LEASES_ALLOWED)
-    sizes = []
-    with ours:
-        child, = lab_kit.procs.children(ours.front.process.pid)
-        for count in LEASES:
-            urls = write_lines(base / "out" / "urls", [name_of("file", n) for n in range(count)])
-            lab_kit.bench(ours.port, base, "-n", 2 * count, "-u", urls)
-            notes = load_with_notes(ours, base, "-n", count, "-u", urls)["notes"]
-            sizes.append({"paths": count, "bytes": memory_of(child), "notes": notes})
-    return {"sizes": sizes,
-            "bytes_each": (sizes[1]["bytes"] - sizes[0]["bytes"]) / (LEASES[1] - LEASES[0])}
-
-
-def print_leases(found):
-    print("\nLeases of one child\n")
-    lab_kit.print_table(("paths", "MB of the child alone", "notes"),
-                        [(one["paths"], f"{one['bytes'] / 1e6:.2f}", lab_kit.shares(one["notes"]))
-                         for one in found["sizes"]])
-    print(f"{found['bytes_each']:.0f} bytes for each lease")
-
-
-PARTS = {"paths": (grow_paths, print_paths), "workers": (grow_workers, print_workers),
-         "leases": (grow_leases, print_leases)}
+PARTS = {"paths": (grow_paths, print_paths), "workers": (grow_workers, print_workers)}
 
 
 def settings(**chosen):

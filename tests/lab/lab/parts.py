@@ -158,13 +158,12 @@ def srpt():
 
 
 def growth():
-    return Part("growth", 4.5, "as children, paths and leases become more", [], [
+    return Part("growth", 4.5, "as children and paths become more", [], [
         *(Program(f"growth-workers-{counts[-1]}", "growth.py", ("--part", "workers", "--seconds", "1.5", *(
             word for count in counts for word in ("--workers", count))), seconds)
           for counts, seconds in ((("1", "16", "64"), 70), (("1024",), 55))),
         Program("growth-paths", "growth.py", ("--part", "paths", "--paths", "1000", "--paths", "100000", "--rounds", "2",
                                               "--seconds", "1"), 100),
-        Program("growth-leases", "growth.py", ("--part", "leases"), 20),
     ])
 
 

@@ -54,12 +54,7 @@ def paths(rows):
                    f"{row['shared_each']:.0f}"] for row in rows])
 
 
-def leases(found):
-    rows = [[f"{one['paths']:,}", number(one["bytes"] / (1 << 20))] for one in found["sizes"]]
-    return table(["leases of a child", "its own memory, MiB"], rows) + f"\n{found['bytes_each']:.0f} bytes for each lease.\n"
-
-
-GROWTH = {"workers": workers, "paths": paths, "leases": leases}
+GROWTH = {"workers": workers, "paths": paths}
 
 
 def growth(result):
