@@ -3,7 +3,8 @@
  * The open files that a child keeps: larger ones of this machine, whose bytes no shared memory has.
  *
  * A file is found by the tables, the slot and the generation of an answer's last step. An entry that changes gets
- * another generation, so an answer that holds finds only its own file: its device and inode number are in the key, too. Knows no httpd and no APR.
+ * another generation, so an answer that holds finds only its own file. Its device and inode number are in the key,
+ * too. Knows no httpd and no APR.
  */
 #ifndef FP_OPEN_FILES_H
 #define FP_OPEN_FILES_H

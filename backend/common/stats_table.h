@@ -63,6 +63,7 @@
     ROW(fleet_connected, fleet.connected, gauge, "Whether the fleet's stream is being read") \
     ROW(fleet_sending, fleet.sending, gauge, "Whether Redis takes messages to the fleet") \
     ROW(fleet_published, fleet.published, counter, "Messages to the fleet") \
+    ROW(fleet_received, fleet.received, counter, "Messages from the fleet") \
     ROW(fleet_obeyed, fleet.obeyed, counter, "Messages from the fleet that were obeyed") \
     ROW(fleet_dropped, fleet.dropped, counter, \
         "Entries of the fleet's stream that are no message, or cannot be read") \

@@ -201,6 +201,7 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
     }
     if (memcmp(m.sender, f->sender, FP_FLEET_SENDER) == 0)
         return;
+    f->counts.received++;
     if (m.op == FP_FLEET_JOIN)
         return;
     if (m.path != NULL && !fp_path_is_below_any(m.path, m.path_len, f->settings->roots)) {

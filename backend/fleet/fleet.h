@@ -30,7 +30,8 @@ struct fp_fleet_counts {
     uint32_t connected; /* 1: it reads the stream */
     uint32_t sending;   /* 1: Redis takes messages */
     uint64_t published; /* messages that Redis has stored */
-    uint64_t obeyed;    /* messages of other daemons that made it forget */
+    uint64_t received;  /* messages of other daemons */
+    uint64_t obeyed;    /* of these: entries were forgotten */
     uint64_t dropped;   /* entries that are no message, cannot be read, or are about other paths */
     uint64_t lost;      /* how often messages may have been lost */
 };

@@ -14,6 +14,7 @@ from freshness import settings
 from keepalive import Connection
 from lease_kit import NOTE_CONFIG
 from rawhttp import exchange, normalised, parse, request
+from test_answer_table import ONE_OF_MANY
 from test_walk_calls import LIMITS
 from trace import Trace
 from waiting import until_good, wait_for
@@ -205,7 +206,7 @@ def test_a_client_that_has_the_file_costs_no_read_of_it(lab, root):
     for number in range(20):
         tree.put(root / f"had/file{number}", tree.content(f"had{number}", 5000))
         names.append(f"/had/file{number}")
-    server = lab.under_test("had", root, mpm="prefork", limits=LIMITS["prefork"],
+    server = lab.under_test("had", root, mpm="prefork", limits=ONE_OF_MANY,
                             config=NOTE_CONFIG + "KeepAliveTimeout 60\n", daemon_settings=settings(True))
     with closing(Connection(server.port)) as connection:
         unread_by(connection, names)
