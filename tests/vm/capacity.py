@@ -12,19 +12,18 @@ asked for before. No delegations; settings are the defaults. Only the ratio says
 
 import argparse
 import contextlib
-import json
 import statistics
 import subprocess
 import tempfile
 from pathlib import Path
 
 import kit
+import lab_kit
 import network_mounts
 
 NFS_PORT = 2049
 FILES = 40
 SECONDS, ROUNDS = 3, 3
-BENCH = kit.BUILD / "tests/lab/flashpache-bench"
 # Bytes of a file, connections.
 LOADS = ((1024, 1), (1024, 16), (20480, 16))
 
@@ -47,31 +46,31 @@ def delayed(ms):
         _tc("qdisc", "del", "dev", "lo", "root")
 
 
-def load(port, seconds, connections, urls, out):
-    subprocess.run([BENCH, "--port", str(port), "-c", str(connections), "-d", str(seconds), "--random", "1", "--urls", urls,
-                    "--json", out], check=True, stdout=subprocess.DEVNULL)
-    return json.loads(out.read_text())["requests_per_s"]
+def load(server, base, connections, urls):
+    """Requests/s."""
+    return lab_kit.bench(server.port, base, "-c", connections, "-d", SECONDS, "--random", 1, "--urls", urls)["requests_per_s"]
 
 
 def measure(kind, base, mpm, override, rounds, told):
     with contextlib.ExitStack() as stack:
         servers = {}
+        (base / "out").mkdir()
         for name in kit.SERVERS:
             mount = stack.enter_context(network_mounts.mounted(kind, base / f"www-{name}", "nosharecache"))
             for size in {size for size, _ in LOADS}:
                 (mount.behind / str(size)).mkdir()
                 kit.make(mount.behind / str(size), FILES, size)
             mount.behind.chmod(0o755)
-            servers[name] = stack.enter_context(kit.Server(name, base, mount.at, mpm, override))
+            servers[name] = stack.enter_context(kit.server(name, base, mount.at, mpm, override))
         for size, connections in LOADS:
-            urls, out = base / "urls", base / "out.json"
+            urls = base / "out/urls"
             urls.write_text("".join(f"/{size}{kit.url(number)}\n" for number in range(FILES)))
             for server in servers.values():     # until new files are kept by their content, too
-                load(server.httpd.port, SECONDS, connections, urls, out)
+                load(server, base, connections, urls)
             made = {name: [] for name in servers}
             for _ in range(rounds):
                 for name, server in servers.items():
-                    made[name].append(load(server.httpd.port, SECONDS, connections, urls, out))
+                    made[name].append(load(server, base, connections, urls))
             stock, flash = (statistics.median(made[name]) for name in kit.SERVERS)
             ratios = [two / one for one, two in zip(*made.values())]
             print(f"{told} {mpm:8} {override:4} {size:6} bytes, {connections:3} connections: stock {stock:7.1f}/s, flashpache {flash:7.1f}/s, "

@@ -6,15 +6,13 @@ import sys
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO / "tests/integration"))
+sys.path[:0] = [str(REPO / "tests/integration"), str(REPO / "tests/lab")]
 
+import lab_kit  # noqa: E402
 import mount_namespace  # noqa: E402
 import network_mounts  # noqa: E402
-from daemon import Flashpached  # noqa: E402
-from httpd import Httpd  # noqa: E402
 
-BUILD = Path(os.environ["FLASHPACHE_BUILD"])
-SERVERS = ("stock", "flashpache")
+SERVERS = {"stock": lab_kit.stock, "flashpache": lab_kit.flashpache}
 A_DIRECTORY = 100       # files in each
 LONG_AGO = 1_500_000_000
 
@@ -41,27 +39,8 @@ def make(behind, files, size):
         os.utime(path, (LONG_AGO, LONG_AGO))
 
 
-class Server:
+def server(name, base, root, mpm="event", override="None"):
     """One of SERVERS on the documents (a context manager)."""
-
-    def __init__(self, name, base, root, mpm="event", override="None"):
-        config = (f"KeepAliveTimeout 7200\nMaxKeepAliveRequests 0\n<Directory {root}>\nAllowOverride {override}\n</Directory>\n"
-                  f"{network_mounts.manual_advice(root)}")
-        self.daemon = None
-        if name == "stock":
-            self.httpd = Httpd(base, name, root, mpm=mpm, config=config)
-        else:
-            self.daemon = Flashpached(base, f"{name}-daemon", BUILD / "backend/flashpached")
-            self.httpd = Httpd(base, name, root, mpm=mpm, config=config, socket=self.daemon.socket,
-                               module=BUILD / "mod_flashpache/.libs/mod_flashpache.so")
-
-    def __enter__(self):
-        if self.daemon:
-            self.daemon.start()
-        self.httpd.start()
-        return self
-
-    def __exit__(self, *_):
-        self.httpd.stop()
-        if self.daemon:
-            self.daemon.stop()
+    config = (f"KeepAliveTimeout 7200\nMaxKeepAliveRequests 0\n<Directory {root}>\nAllowOverride {override}\n</Directory>\n"
+              f"{network_mounts.manual_advice(root)}")
+    return SERVERS[name](base, name, root, mpm=mpm, config=config)

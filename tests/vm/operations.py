@@ -79,8 +79,8 @@ def measure(kind, name, files, rates, options, base):
     operations = smb_operations if kind == "cifs" else nfs_operations
     with network_mounts.mounted(kind, base / "www", ",".join(filter(None, (OPTIONS[kind], options)))) as mount:
         kit.make(mount.behind, files, SIZE)
-        with kit.Server(name, base, mount.at) as server:
-            load = Load(server.httpd.port, files)
+        with kit.server(name, base, mount.at) as server:
+            load = Load(server.port, files)
             for rate in rates:
                 before = operations(mount.at)
                 requests, seconds = load.run(rate)
