@@ -142,7 +142,7 @@ static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct 
     if (s == seen->last && seen->opened && !seen->answer->unchanged)
         take_descriptor(c, e, seen);
     else if (fp_entry_is_dir(e) ? !is->same_thing || (is->was_invalid && e->linked)
-                                  : !is->unchanged || is->was_invalid)
+                                : !is->unchanged || is->was_invalid)
         fp_entry_drop_fd(c, e);
 }
 

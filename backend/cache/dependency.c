@@ -99,11 +99,6 @@ static struct watch_object *find_object(const struct fp_dependencies *w, const s
     return NULL;
 }
 
-static void remove_object(struct fp_dependencies *w, struct watch_object *object)
-{
-    fp_index_remove(&w->objects, &object->indexed);
-}
-
 static struct name *find_name(const struct fp_dependencies *w, const struct watch_object *object,
                               const char *name, size_t len)
 {
@@ -253,7 +248,7 @@ static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object
     if (!LIST_EMPTY(&object->on_itself) || !LIST_EMPTY(&object->on_names))
         return;
     if (!object->gone) {
-        remove_object(w, object);
+        fp_index_remove(&w->objects, &object->indexed);
         give_up(w, &object->key);
     }
     free(object);
@@ -433,7 +428,7 @@ void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *
     note(w, key, GONE, sizeof(GONE) - 1);
     if (object == NULL)
         return;
-    remove_object(w, object);
+    fp_index_remove(&w->objects, &object->indexed);
     object->gone = true;
     each_there(object, on_object, on_name, ctx);
 }
