@@ -113,12 +113,13 @@ static bool was_written_lately(const struct fp_entry *e, const struct seen *seen
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
 {
     struct fp_answer *a = seen->answer;
-    const bool lent = a->fd != -1 && fp_entry_is_lent(e);
+    const bool lent = a->content ? seen->meta != NULL && !seen->meta->result->settled
+                                 : a->fd != -1 && fp_entry_is_lent(e);
 
     /* Clients that have the file then take its content, or the other way round. */
-    if (a->content ? e->fd != -1 || e->opened == FP_OPENED_LENT : e->content_at != 0)
+    if (a->content && !lent ? e->fd != -1 || e->opened == FP_OPENED_LENT : e->content_at != 0)
         fp_entry_end_leases(c, e);
-    if (a->content)
+    if (a->content && !lent)
         fp_entry_set_content(c, e, a->content_at);
     else
         fp_entry_set_fd(c, e, lent ? -1 : a->fd);

@@ -19,9 +19,10 @@ enum {
     FOLDS = 16,
     AUTOMOUNT = 32,
     NAMES_ARE_MOUNTED = 64,
-    PROCESSES = 128
+    PROCESSES = 128,
+    REMOTE = 256
 };
-#define BY_SHIFT 8
+#define BY_SHIFT 9
 
 /* A slot holds all of a mount in one word, so that no half of one can be seen. */
 struct fp_mounts_view {
@@ -53,7 +54,7 @@ void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_tabl
                          | (m->partial ? PARTIAL : 0u) | (m->by_directory ? BY_DIRECTORY : 0u)
                          | (m->nosymfollow ? NOSYMFOLLOW : 0u) | (m->folds ? FOLDS : 0u)
                          | (m->automount ? AUTOMOUNT : 0u) | (m->names_are_mounted ? NAMES_ARE_MOUNTED : 0u)
-                         | (m->processes ? PROCESSES : 0u));
+                         | (m->processes ? PROCESSES : 0u) | (m->remote ? REMOTE : 0u));
     }
     atomic_store(&v->n, (uint32_t)n);
 }
@@ -76,7 +77,8 @@ enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mn
                                                   .nosymfollow = (slot & NOSYMFOLLOW) != 0,
                                                   .folds = (slot & FOLDS) != 0,
                                                   .processes = (slot & PROCESSES) != 0,
-                                                  .by_directory = (slot & BY_DIRECTORY) != 0 };
+                                                  .by_directory = (slot & BY_DIRECTORY) != 0,
+                                                  .remote = (slot & REMOTE) != 0 };
             return (enum fp_watch_by)((slot & UINT32_MAX) >> BY_SHIFT);
         }
         if (slot >> 32 < mnt_id)

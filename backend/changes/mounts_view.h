@@ -14,8 +14,8 @@
 /* The facts about a mount that a worker needs. */
 struct fp_mount_traits {
     bool known; /* false: the view lacks the mount */
-    bool local, partial, nosymfollow, automount, names_are_mounted, folds, by_directory,
-        processes; /* as of struct fp_mount */
+    bool local, partial, nosymfollow, automount, names_are_mounted, folds, by_directory, processes,
+        remote; /* as of struct fp_mount */
 };
 
 struct fp_mount_table;

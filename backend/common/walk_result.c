@@ -25,6 +25,7 @@ const char *fp_call_text(enum fp_call call)
 void fp_walk_result_init(struct fp_walk_result *t)
 {
     t->effort = (struct fp_effort){ .call = FP_CALL_NONE };
+    t->settled = false;
     memset(t->step_watches, 0, sizeof(t->step_watches));
     t->n_steps = t->n_traversed = 0;
     t->names_len = 0;
@@ -118,8 +119,10 @@ void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t)
         fp_put_u8(w, v->len);
         fp_put_bytes(w, t->names + v->at, v->len);
     }
+    fp_put_u8(w, t->settled);
     fp_put_u32(w, t->effort.us);
     fp_put_u32(w, t->effort.longest_us);
+    fp_put_u32(w, t->effort.calls);
     fp_put_u8(w, (uint8_t)t->effort.call);
 }
 
@@ -184,8 +187,10 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
     n_traversed = fp_get_u8(r);
     for (unsigned i = 0; i < n_traversed && !r->bad; i++)
         get_traversed(r, t);
+    t->settled = fp_get_u8(r) != 0;
     t->effort.us = fp_get_u32(r);
     t->effort.longest_us = fp_get_u32(r);
+    t->effort.calls = fp_get_u32(r);
     call = fp_get_u8(r);
     if (call >= FP_CALLS)
         return FP_PROTOCOL;

@@ -57,9 +57,9 @@ struct fp_traversed_name {
 enum fp_call { FP_CALL_NONE, FP_CALL_OPEN, FP_CALL_STAT, FP_CALL_READLINK, FP_CALL_READ, FP_CALL_WATCH };
 #define FP_CALLS 6
 
-/* How long a walk took, and its longest call. */
+/* How long a walk took, how many calls its file systems may have had to ask a server for, and the longest one. */
 struct fp_effort {
-    uint32_t us, longest_us;
+    uint32_t us, longest_us, calls;
     enum fp_call call;
 };
 
@@ -68,6 +68,7 @@ const char *fp_call_text(enum fp_call call);
 
 struct fp_walk_result {
     struct fp_effort effort;
+    bool settled; /* the answer's content: each later change of the file shows in its metadata */
     struct fp_step_watch step_watches[FP_MAX_STEPS]; /* one for each of the answer's steps */
     unsigned n_steps; /* the answer's.  Where the walk failed its answer has none, but these had watches */
     unsigned n_traversed;

@@ -286,8 +286,8 @@ static bool is_same_file(const struct fp_answer *a, const struct fp_answer *b)
     return of_a != NULL && of_b != NULL && fp_meta_equal(of_a, of_b);
 }
 
-/* a: the walk's own answer; NULL: it has not looked. What it has opened and the cache has not taken is for those that
- * wait, and nobody keeps it. The cache may know of a later walk. */
+/* a: the walk's own answer; NULL: it has not looked. What it has opened or read and the cache has not taken is for those
+ * that wait, and nobody keeps it. The cache may know of a later walk. */
 static bool end_from_cache(struct fp_walk *w, const struct fp_answer *a)
 {
     const struct fp_lookup *l = &w->task.lookup;
@@ -298,8 +298,11 @@ static bool end_from_cache(struct fp_walk *w, const struct fp_answer *a)
         return false;
     fp_publish_registered(ws->deps.publisher, w->names_id, l->path, l->path_len, &ws->answer);
     ws->answer.source = FP_SOURCE_WORKER;
-    if (fp_answer_is_unopened(&ws->answer) && a != NULL && a->fd != -1 && is_same_file(&ws->answer, a)) {
+    if (fp_answer_is_unopened(&ws->answer) && a != NULL && (a->content || a->fd != -1) && is_same_file(&ws->answer, a)) {
         ws->answer.fd = a->fd;
+        ws->answer.content = a->content;
+        ws->answer.content_at = a->content_at;
+        ws->answer.local = a->local;
         ws->answer.leasable = ws->answer.watched = false;
     }
     if (!repeat_for_others(w, &ws->answer, KEPT))

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "changes/mounts_view.h"
 #include "common/answer.h"
 #include "common/area.h"
 #include "common/clock.h"
@@ -16,10 +17,14 @@
 #define PATIENCE_MS 500u  /* of reading: after mount_timeout_ms without an answer a mount is out of service */
 #define NAME        "flashpache-content"
 
-bool fp_content_is_settled(const struct fp_meta *m, uint32_t max, bool local)
+bool fp_content_is_settled(const struct fp_meta *m, const struct fp_mount_traits *traits)
 {
-    return S_ISREG(m->mode) && m->size > 0 && m->size <= max
-           && (local ? fp_meta_had_settled(m, fp_now_ms()) : fp_server_clock_has_settled(m->dev, &m->ctime));
+    return traits->local ? fp_meta_had_settled(m, fp_now_ms()) : fp_server_clock_has_settled(m->dev, &m->ctime);
+}
+
+bool fp_content_is_wanted(const struct fp_meta *m, uint32_t max, const struct fp_mount_traits *traits)
+{
+    return S_ISREG(m->mode) && m->size > 0 && m->size <= max && (traits->remote || fp_content_is_settled(m, traits));
 }
 
 /* Moves no file offset: descriptors are shared. */

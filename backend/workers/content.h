@@ -6,8 +6,8 @@
  *
  * The content belongs to the metadata only if each change of the file
  * changes its metadata.  Two changes within one tick of the file system's clock
- * have one time.  So a file is taken only when its change time is some seconds
- * old.  A write through a mapping is not seen: it sets the time when it makes a
+ * have one time.  So a content is kept only if its file's change time is some
+ * seconds old.  A write through a mapping is not seen: it sets the time when it makes a
  * page dirty, not each time after that.
  */
 #ifndef FP_CONTENT_H
@@ -17,9 +17,15 @@
 #include <stdint.h>
 
 struct fp_meta;
+struct fp_mount_traits;
 
-/* True for a file of at most max bytes, not empty, that has settled; by the server's clock, too, if it is not local. */
-bool fp_content_is_settled(const struct fp_meta *m, uint32_t max, bool local);
+/* True for a file that has settled; by the server's clock, too, if the mount is not local. */
+bool fp_content_is_settled(const struct fp_meta *m, const struct fp_mount_traits *traits);
+/*
+ * True for a file of at most max bytes, not empty, that is to be answered by its content. One that has not settled is
+ * read on remote mounts alone, where nobody may hold it open: its content serves those who wait, and nobody keeps it.
+ */
+bool fp_content_is_wanted(const struct fp_meta *m, uint32_t max, const struct fp_mount_traits *traits);
 
 /*
  * Makes a memfd with the file's first size bytes, which nobody can change.  -1 where the file

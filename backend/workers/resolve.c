@@ -50,9 +50,11 @@ static void note_names(struct fp_step_watch *watch, const struct fp_node *node, 
 
 /* True for a file that will be answered by its content:
  * the look that has to follow the reading counts as well. */
-static bool is_read_at_end(const struct walk *w, const struct fp_meta *m, uint32_t mount)
+static bool is_read(const struct walk *w, const struct fp_meta *m, uint32_t mount)
 {
-    return w->at_end && fp_content_is_settled(m, w->task->content_max, fp_resolver_is_local(w->r, mount));
+    const struct fp_mount_traits traits = fp_resolver_traits(w->r, mount);
+
+    return fp_content_is_wanted(m, w->task->content_max, &traits);
 }
 
 /*
@@ -86,7 +88,7 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
         watch->unreported = watch->unseen = true;
     else if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
         again = fp_node_watch(w->r, node, directory, watch) || again;
-    node->look_is_due = again && directories && is_read_at_end(w, m, node->mount);
+    node->look_is_due = again && directories && w->at_end && is_read(w, m, node->mount);
     /* The step's end has a watch of its own: the link's is one more thing that the step depends on. */
     if (S_ISLNK(m->mode) && node->watch.len > 0)
         fp_walk_result_add(w->result, w->a->n_steps, &node->watch, "", 0);
@@ -228,13 +230,15 @@ static fp_status look_at_open(const struct fp_resolver *r, int path_fd, struct f
  * behind the watch.  False, and nothing is changed: the file itself has to do. */
 static bool take_content(struct walk *w, struct fp_meta *m)
 {
+    const struct fp_mount_traits traits = fp_resolver_traits(w->r, w->dir.mount);
     struct fp_answer *a = w->a;
     struct fp_meta after;
     uint64_t began_us;
     int fd;
 
-    if (!fp_content_is_settled(m, w->task->content_max, fp_resolver_is_local(w->r, w->dir.mount)))
+    if (!is_read(w, m, w->dir.mount))
         return false;
+    w->result->settled = fp_content_is_settled(m, &traits);
     began_us = fp_now_us();
     fd = fp_content_create(a->fd, m->size);
     fp_call_note(FP_CALL_READ, began_us);
@@ -274,12 +278,7 @@ static void take_file(struct walk *w, const struct fp_meta *m, bool known)
         a->unchanged = true;
         return;
     }
-    if (w->r->settings->view != NULL) {
-        struct fp_mount_traits traits;
-
-        fp_mounts_view_find(w->r->settings->view, w->dir.mount, &traits);
-        a->local = traits.local;
-    }
+    a->local = w->r->settings->view != NULL && fp_resolver_traits(w->r, w->dir.mount).local;
     read_ahead(a->fd, w->r->settings->read_ahead, m->size);
 }
 
@@ -323,7 +322,7 @@ static fp_status finish(struct walk *w)
     if (!S_ISREG(m->mode))
         return FP_OK;
     if (known && !w->dir.look_is_due && fp_meta_equal(m, &w->task->known)
-        && !fp_content_is_settled(m, w->task->content_max, fp_resolver_is_local(w->r, w->dir.mount))) {
+        && !is_read(w, m, w->dir.mount)) {
         a->unchanged = true;
         return FP_OK;
     }

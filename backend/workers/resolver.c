@@ -120,7 +120,7 @@ void fp_node_identify(struct fp_node *n)
     n->uid = st.stx_uid;
 }
 
-static struct fp_mount_traits traits_of(const struct fp_resolver *r, uint32_t mount)
+struct fp_mount_traits fp_resolver_traits(const struct fp_resolver *r, uint32_t mount)
 {
     struct fp_mount_traits traits = { .local = true };
 
@@ -129,25 +129,20 @@ static struct fp_mount_traits traits_of(const struct fp_resolver *r, uint32_t mo
     return traits;
 }
 
-bool fp_resolver_is_local(const struct fp_resolver *r, uint32_t mount)
-{
-    return traits_of(r, mount).local;
-}
-
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
 {
-    return fp_resolver_is_local(r, mount) ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
+    return fp_resolver_traits(r, mount).local ? AT_STATX_SYNC_AS_STAT : AT_STATX_FORCE_SYNC;
 }
 
 bool fp_resolver_asks_first(const struct fp_resolver *r, uint32_t mount)
 {
-    return traits_of(r, mount).by_directory;
+    return fp_resolver_traits(r, mount).by_directory;
 }
 
-/* As traits_of(), of links and processes alone, also where the kernel has to be asked. */
+/* As fp_resolver_traits(), of links and processes alone, also where the kernel has to be asked. */
 static struct fp_mount_traits traits_at(const struct fp_resolver *r, const struct fp_node *dir)
 {
-    struct fp_mount_traits traits = traits_of(r, dir->mount);
+    struct fp_mount_traits traits = fp_resolver_traits(r, dir->mount);
     struct statfs fs;
 
     if (!traits.known) {
@@ -195,7 +190,7 @@ static bool is_mount_root(int fd)
 
 bool fp_resolver_is_automount(const struct fp_resolver *r, const struct fp_node *dir)
 {
-    const struct fp_mount_traits traits = traits_of(r, dir->mount);
+    const struct fp_mount_traits traits = fp_resolver_traits(r, dir->mount);
     struct statfs fs;
 
     if (!traits.known)
@@ -205,14 +200,14 @@ bool fp_resolver_is_automount(const struct fp_resolver *r, const struct fp_node 
 
 bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount)
 {
-    return traits_of(r, mount).folds;
+    return fp_resolver_traits(r, mount).folds;
 }
 
 void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount)
 {
     struct statx st;
 
-    if (traits_of(r, mount).by_directory)
+    if (fp_resolver_traits(r, mount).by_directory)
         fp_call_statx(dir, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &st);
 }
 

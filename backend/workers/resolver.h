@@ -64,8 +64,8 @@ bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t
 /* The same for an open file, wherever links have led to. */
 bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
 
-/* True if the mount is of this machine (fp_mount.local). */
-bool fp_resolver_is_local(const struct fp_resolver *r, uint32_t mount);
+/* What the daemon knows of the mount. */
+struct fp_mount_traits fp_resolver_traits(const struct fp_resolver *r, uint32_t mount);
 
 /* lstat(2) of an open object, and its mount (mount_r NULL: not wanted); 0: the kernel does not say. */
 fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r);

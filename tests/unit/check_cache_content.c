@@ -183,8 +183,10 @@ static void allow_remote(size_t room)
 
 static uint32_t ttl_ms = TTL;
 static int64_t changed_s; /* when the files of the next walks changed */
+static bool as_content;   /* they bring it, */
+static bool settled;      /* so that it can be kept */
 
-/* A walk that brings a descriptor, or unchanged: finds the file as it was. */
+/* A walk that brings a descriptor or a content, or unchanged: finds the file as it was. */
 static void walked_there(const char *path, uint64_t size, bool remote, bool unchanged)
 {
     struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = ttl_ms, .local = !remote } };
@@ -192,16 +194,19 @@ static void walked_there(const char *path, uint64_t size, bool remote, bool unch
     const struct fp_walk_meta meta = { &result, validity };
 
     fp_walk_result_init(&result);
+    result.settled = settled;
     kit_answer(&answer, path, "ddf");
     answer.steps[2].self.size = size;
     answer.steps[2].self.ctime.sec = changed_s;
-    if (unchanged)
+    if (unchanged || as_content)
         fp_close(&answer.fd);
     answer.unchanged = unchanged;
+    answer.content = answer.local = as_content;
+    answer.content_at = as_content ? ++last_place : 0;
     validity[1] = validity[2] = validity[0];
     validity[2].remote = remote;
     fp_cache_insert(cache, path, strlen(path), 0, NULL, now, &meta, &answer);
-    ck_assert_int_eq(answer.fd != -1, remote && !unchanged); /* it is not held */
+    ck_assert_int_eq(answer.fd != -1, remote && !unchanged && !as_content); /* it is not held */
     fp_close(&answer.fd);
 }
 
@@ -278,6 +283,27 @@ START_TEST(file_on_a_remote_mount_is_not_held)
     ck_assert(!known("/a/f"));
     walked_on_mount("/a/f", 11, false);
     assert_known("/a/f", false);
+}
+END_TEST
+
+/* It serves those who wait: a second change need not show in the file's times. */
+START_TEST(content_that_has_just_changed)
+{
+    as_content = true;
+    allow_remote(REMOTE_MAX);
+    for (unsigned turn = 0; turn < 2; turn++) {
+        settled = false;
+        walked_on_mount("/a/f", 10, true);
+        ck_assert(!known("/a/f"));
+        ck_assert(fp_cache_lookup_inserted(cache, "/a/f", 4, 0, now, &answer));
+        ck_assert(fp_answer_is_unopened(&answer));
+        assert_contents(0, 0);
+        settled = true;
+        walked_on_mount("/a/f", 10, true);
+        assert_known("/a/f", true);
+        assert_contents(1, 10);
+    }
+    as_content = settled = false;
 }
 END_TEST
 
@@ -523,6 +549,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, larger_content_is_wanted_once_of_a_descriptor);
     tcase_add_test(t, file_on_a_remote_mount_is_not_held);
     tcase_add_test(t, larger_content_that_has_just_changed);
+    tcase_add_test(t, content_that_has_just_changed);
     tcase_add_loop_test(t, file_that_had_just_changed_is_read_soon, 0, 5);
     tcase_add_test(t, larger_content_is_not_wanted_elsewhere);
     tcase_add_test(t, leases_end_once_when_a_content_comes);

@@ -4,12 +4,16 @@
 
 #include <sys/mman.h>
 
+#include "changes/mounts_view.h"
 #include "common/answer.h"
 #include "common/packet.h"
 #include "unit.h"
 
 #define LARGEST 200000u /* several pieces, the last of them not whole */
 #define SLOW_MS 1000    /* longer than a worker's patience */
+
+static const struct fp_mount_traits local = { .known = true, .local = true };
+static const struct fp_mount_traits remote = { .known = true, .remote = true };
 
 static int file;
 static int fds_at_rest;
@@ -58,17 +62,17 @@ START_TEST(files_that_are_due)
 {
     struct fp_meta m = changed_ago(2);
 
-    ck_assert(fp_content_is_settled(&m, 100, true));
-    ck_assert(fp_content_is_settled(&m, UINT32_MAX, true));
-    ck_assert(!fp_content_is_settled(&m, 99, true));
-    ck_assert(!fp_content_is_settled(&m, 0, true));
+    ck_assert(fp_content_is_wanted(&m, 100, &local));
+    ck_assert(fp_content_is_wanted(&m, UINT32_MAX, &local));
+    ck_assert(!fp_content_is_wanted(&m, 99, &local));
+    ck_assert(!fp_content_is_wanted(&m, 0, &local));
     m.size = 0;
-    ck_assert(!fp_content_is_settled(&m, 100, true));
+    ck_assert(!fp_content_is_wanted(&m, 100, &local));
     m.size = (uint64_t)UINT32_MAX + 1;
-    ck_assert(!fp_content_is_settled(&m, UINT32_MAX, true));
+    ck_assert(!fp_content_is_wanted(&m, UINT32_MAX, &local));
     m.size = 100;
     m.mode = S_IFDIR | 0755;
-    ck_assert(!fp_content_is_settled(&m, 100, true));
+    ck_assert(!fp_content_is_wanted(&m, 100, &local));
 }
 END_TEST
 
@@ -76,17 +80,30 @@ START_TEST(files_that_changed_just_now)
 {
     struct fp_meta m = changed_ago(0);
 
-    ck_assert(!fp_content_is_settled(&m, 100, true));
+    ck_assert(!fp_content_is_wanted(&m, 100, &local));
     m = changed_ago(1);
-    ck_assert(!fp_content_is_settled(&m, 100, true));
+    ck_assert(!fp_content_is_wanted(&m, 100, &local));
     m = changed_ago(-100);
-    ck_assert(!fp_content_is_settled(&m, 100, true));
+    ck_assert(!fp_content_is_wanted(&m, 100, &local));
     m = changed_ago(3);
-    ck_assert(fp_content_is_settled(&m, 100, true));
+    ck_assert(fp_content_is_wanted(&m, 100, &local));
     m.ctime.sec = INT64_MIN;
-    ck_assert(fp_content_is_settled(&m, 100, true));
+    ck_assert(fp_content_is_wanted(&m, 100, &local));
     m.ctime.sec = INT64_MAX;
-    ck_assert(!fp_content_is_settled(&m, 100, true));
+    ck_assert(!fp_content_is_wanted(&m, 100, &local));
+}
+END_TEST
+
+/* There nobody holds a file open, so it is read whenever it changed. */
+START_TEST(files_of_remote_mounts)
+{
+    struct fp_meta m = changed_ago(0);
+
+    ck_assert(fp_content_is_wanted(&m, 100, &remote));
+    ck_assert(!fp_content_is_settled(&m, &remote));
+    ck_assert(!fp_content_is_wanted(&m, 99, &remote));
+    m.size = 0;
+    ck_assert(!fp_content_is_wanted(&m, 100, &remote));
 }
 END_TEST
 
@@ -197,6 +214,7 @@ static Suite *make_suite(void)
 
     tcase_add_test(t, files_that_are_due);
     tcase_add_test(t, files_that_changed_just_now);
+    tcase_add_test(t, files_of_remote_mounts);
     t = unit_add_case(s, "made", setup, teardown, 0);
     tcase_add_test(t, content_is_the_files);
     tcase_add_test(t, nobody_can_change_it);

@@ -82,7 +82,7 @@ static void finish_with_content(const char *path, char version)
     kit_answer(&a, path, (char[]){ 'd', 'd', 'f', version, '\0' });
     a.source = FP_SOURCE_WORKER;
     a.steps[2].self.size = 1;
-    a.local = a.content = true;
+    a.local = a.content = result.settled = true;
     if (job.task->base_len > 0) {
         a.steps[0] = a.steps[2];
         a.n_steps = 1;

@@ -48,11 +48,18 @@ static void append_to(const char **path)
     *path = NULL;
 }
 
-bool fp_content_is_settled(const struct fp_meta *m, uint32_t max, bool local)
+bool fp_content_is_settled(const struct fp_meta *m, const struct fp_mount_traits *traits)
+{
+    (void)m;
+    (void)traits;
+    return settled;
+}
+
+bool fp_content_is_wanted(const struct fp_meta *m, uint32_t max, const struct fp_mount_traits *traits)
 {
     const bool is = settled && m->size > 0 && m->size <= max;
 
-    (void)local;
+    (void)traits;
     append_to(&appended_first);
     return is;
 }

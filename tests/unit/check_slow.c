@@ -46,7 +46,7 @@ static void teardown(void)
 
 static void add(const char *path, uint32_t us, enum fp_call call)
 {
-    fp_slow_add(slow, &(struct fp_slow_lookup){ path, strlen(path), "/m", { us, us / 2, call }, 3, now_ms });
+    fp_slow_add(slow, &(struct fp_slow_lookup){ path, strlen(path), "/m", { us, us / 2, 1, call }, 3, now_ms });
 }
 
 /* The path in the report's line; "" where there is none. */

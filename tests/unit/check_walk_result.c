@@ -10,7 +10,7 @@
 
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
-#define EFFORT 9 /* bytes */
+#define EFFORT 14 /* bytes */
 
 static struct fp_walk_result in, out;
 
@@ -90,6 +90,7 @@ static void assert_comes_through(unsigned n_steps)
     }
     ck_assert_uint_eq(in.effort.us, out.effort.us);
     ck_assert_uint_eq(in.effort.longest_us, out.effort.longest_us);
+    ck_assert_uint_eq(in.effort.calls, out.effort.calls);
     ck_assert_int_eq((int)in.effort.call, (int)out.effort.call);
     ck_assert_uint_eq(in.n_traversed, out.n_traversed);
     ck_assert_uint_eq(in.names_len, out.names_len);
@@ -125,7 +126,7 @@ static void shape_usual(void)
         .mount = 22, .unreported = true, .partial = true, .links = 7, .watch = key(4, 9)
     };
     in.step_watches[2] = (struct fp_step_watch){ .mount = UINT32_MAX, .refused = true };
-    in.effort = (struct fp_effort){ UINT32_MAX, 77, FP_CALL_READLINK };
+    in.effort = (struct fp_effort){ UINT32_MAX, 77, 3, FP_CALL_READLINK };
     ck_assert(fp_walk_result_add(&in, 1, &k, "releases", 8));
     ck_assert(fp_walk_result_add(&in, 1, &in.step_watches[1].watch, "42", 2));
 }
@@ -303,7 +304,7 @@ START_TEST(keys_longer_than_there_are)
 }
 END_TEST
 
-/* At the end: two times, and which call it was. */
+/* At the end: whether a content had settled, two times, how many calls, and which one took longest. */
 START_TEST(calls_that_are_not_known)
 {
     encode(1);
