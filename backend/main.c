@@ -365,7 +365,7 @@ static void set_reports(struct flashpached *d)
                                   .purged = fp_publish_change,
                                   .ctx = d,
                                   .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
-                                               [FP_REPORT_MOUNTS] = { fp_coherence_mount_line, d->coherence },
+                                               [FP_REPORT_MOUNTS] = { fp_observer_mount_line, &d->observer },
                                                [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
                                                [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
                                                [FP_REPORT_HOT] = { fp_hot_line, d->observer.hot },
@@ -441,7 +441,7 @@ static bool start(struct flashpached *d)
 {
     ev_set_allocator(take_for_loop);
     if (!start_processes(d) || !start_cache(d) || !start_dispatch(d) || !start_listener(d)
-        || fp_observer_init(&d->observer, d->coherence, d->conf->slow_log_ms) == -1)
+        || fp_observer_init(&d->observer, d->coherence, d->mounts, d->conf->slow_log_ms) == -1)
         return false;
     set_reports(d);
     fp_wakeups_count(&d->wakeups, d->loop);

@@ -10,15 +10,19 @@
 #include "common/memory.h"
 #include "common/stats_table.h"
 #include "common/text.h"
+#include "common/walk_result.h"
 #include "common/wire.h"
 
-#define OTHERS "(others)"
+#define OTHERS    "(others)"
+#define MINUTE_MS 60000u
 
 struct row {
     char *point;
-    uint64_t count, sum_us;
+    uint64_t count, sum_us, calls;
     uint32_t longest_us;
     uint64_t buckets[FP_LATENCY_BUCKETS];
+    uint64_t minute, calls_before; /* the minute of the last call, and the calls by its beginning */
+    uint64_t calls_of_minute;      /* those of the minute before */
 };
 
 struct fp_latency {
@@ -54,6 +58,7 @@ static void add_up(struct row *to, const struct row *from)
 {
     to->count += from->count;
     to->sum_us += from->sum_us;
+    to->calls += from->calls;
     if (from->longest_us > to->longest_us)
         to->longest_us = from->longest_us;
     for (size_t i = 0; i < FP_LATENCY_BUCKETS; i++)
@@ -81,13 +86,23 @@ static struct row *make_room(struct fp_latency *l, const char *point)
     return r;
 }
 
-/* Returns NULL if there is no memory. */
-static struct row *row_of(struct fp_latency *l, const char *point)
+/* NULL: there is none yet. */
+static struct row *find(struct fp_latency *l, const char *point)
 {
     for (size_t i = 0; i < l->n; i++) {
         if (strcmp(l->rows[i].point, point) == 0)
             return &l->rows[i];
     }
+    return NULL;
+}
+
+/* Returns NULL if there is no memory. */
+static struct row *row_of(struct fp_latency *l, const char *point)
+{
+    struct row *r = find(l, point);
+
+    if (r != NULL)
+        return r;
     if (l->n > FP_LATENCY_MOUNTS)
         return make_room(l, point);
     l->rows[l->n].point = strdup(l->n < FP_LATENCY_MOUNTS ? point : OTHERS);
@@ -96,13 +111,28 @@ static struct row *row_of(struct fp_latency *l, const char *point)
     return l->rows[l->n].point != NULL ? &l->rows[l->n++] : NULL;
 }
 
-void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us)
+/* Begins the count of another minute. */
+static void turn_minute(struct row *r, uint64_t now_ms)
+{
+    const uint64_t minute = now_ms / MINUTE_MS;
+
+    if (minute == r->minute)
+        return;
+    r->calls_of_minute = minute == r->minute + 1 ? r->calls - r->calls_before : 0;
+    r->calls_before = r->calls;
+    r->minute = minute;
+}
+
+void fp_latency_add(struct fp_latency *l, const char *point, const struct fp_effort *effort, uint64_t now_ms)
 {
     struct row *r = row_of(l, point);
+    const uint32_t us = effort->us;
     unsigned bucket = 0;
 
     if (r == NULL)
         return;
+    turn_minute(r, now_ms);
+    r->calls += effort->calls;
     r->count++;
     r->sum_us += us;
     if (us > r->longest_us)
@@ -112,19 +142,30 @@ void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us)
     r->buckets[bucket]++;
 }
 
+uint64_t fp_latency_calls(struct fp_latency *l, const char *point, uint64_t now_ms)
+{
+    struct row *r = find(l, point);
+
+    if (r == NULL)
+        return 0;
+    turn_minute(r, now_ms);
+    return r->calls_of_minute;
+}
+
 size_t fp_latency_line(void *ctx, uint32_t n, char *buf, size_t size)
 {
     const struct fp_latency *l = ctx;
+    const struct row *r = &l->rows[n];
     char point[FP_MAX_PATH + 1];
     size_t len;
 
     if (n >= l->n)
         return 0;
-    fp_text_escape(point, sizeof(point), l->rows[n].point, strlen(l->rows[n].point));
-    len = (size_t)snprintf(buf, size, "%s %" PRIu64 " %" PRIu64 " %" PRIu32 " ", point, l->rows[n].count,
-                           l->rows[n].sum_us, l->rows[n].longest_us);
+    fp_text_escape(point, sizeof(point), r->point, strlen(r->point));
+    len = (size_t)snprintf(buf, size, "%s %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " ", point, r->count,
+                           r->sum_us, r->longest_us, r->calls);
     for (unsigned i = 0; i < FP_LATENCY_BUCKETS; i++)
-        len += (size_t)snprintf(buf + len, size - len, "%s%" PRIu64, i > 0 ? "," : "", l->rows[n].buckets[i]);
+        len += (size_t)snprintf(buf + len, size - len, "%s%" PRIu64, i > 0 ? "," : "", r->buckets[i]);
     buf[len++] = '\n';
     return len;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long workers' walks take, a histogram for each mount point.  Bounded: walks on the
- * mounts above FP_LATENCY_MOUNTS are counted as one, "(others)".
+ * How long workers' walks take, a histogram for each mount point, and how many calls they make there.  Bounded: walks
+ * on the mounts above FP_LATENCY_MOUNTS are counted as one, "(others)".
  */
 #ifndef FP_LATENCY_H
 #define FP_LATENCY_H
@@ -13,6 +13,7 @@
 #define FP_LATENCY_MOUNTS 64
 
 struct fp_latency;
+struct fp_effort;
 
 /*
  * is_mounted: true if a file system is still mounted at that point.  Where there is no room, a point at which
@@ -21,13 +22,15 @@ struct fp_latency;
 struct fp_latency *fp_latency_create(bool (*is_mounted)(void *ctx, const char *point), void *ctx);
 void fp_latency_destroy(struct fp_latency **l);
 
-/* Counts a walk that ended on the file system mounted at that point. */
-void fp_latency_add(struct fp_latency *l, const char *point, uint32_t us);
+/* Counts a walk that ended at now_ms on the file system mounted at that point. */
+void fp_latency_add(struct fp_latency *l, const char *point, const struct fp_effort *effort, uint64_t now_ms);
+/* How many calls the walks there made in the minute before that of now_ms. */
+uint64_t fp_latency_calls(struct fp_latency *l, const char *point, uint64_t now_ms);
 
 /*
  * A report (control.h), a line for each mount point that was walked on; ctx is a
- * struct fp_latency.  "POINT COUNT SUM_US LONGEST_US N,N,...": the point escaped as by
- * fp_text_escape(), then how many there were in each bucket.
+ * struct fp_latency.  "POINT COUNT SUM_US LONGEST_US CALLS N,N,...": the point escaped as by
+ * fp_text_escape(), then how many walks there were in each bucket.
  */
 size_t fp_latency_line(void *ctx, uint32_t n, char *buf, size_t size);
 

@@ -3,7 +3,6 @@
 #include "changes/coherence.h"
 
 #include <ev.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +31,6 @@ struct fp_coherence {
     struct fp_coherence_counts counts;
     size_t visited;                            /* entries that the events of this turn concerned */
     struct fp_noise *noise;                    /* NULL: nothing is left out */
-    bool (*is_out)(void *ctx, uint32_t mount); /* NULL: all are in service */
-    void *is_out_ctx;
     bool (*on_beat)(void *ctx); /* NULL: nothing */
     void *on_beat_ctx;
 };
@@ -333,30 +330,6 @@ bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
     const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
 
     return m == NULL || m->local;
-}
-
-void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx)
-{
-    f->is_out = is_out;
-    f->is_out_ctx = ctx;
-}
-
-size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
-{
-    const struct fp_coherence *f = ctx;
-    char point[FP_MAX_PATH + 1], type[64];
-    const struct fp_mount *m;
-
-    if (n >= fp_mounts_count(f->deps.mounts))
-        return 0;
-    m = fp_mounts_at(f->deps.mounts, n);
-    fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
-    fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
-    return (size_t)snprintf(buf, size, "%s %s %s%s ttl_ms=%u negative_ttl_ms=%u stale_if_error_ms=%u%s\n",
-                            point, type, fp_watch_by_text(m->by), m->partial ? "+ttl" : "",
-                            m->unreported ? 0 : m->ttl_ms, m->unreported ? 0 : m->negative_ttl_ms,
-                            m->stale_if_error_ms,
-                            f->is_out != NULL && f->is_out(f->is_out_ctx, m->id) ? " out-of-service" : "");
 }
 
 /* ---- start and end ---- */

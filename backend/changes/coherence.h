@@ -113,12 +113,6 @@ const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t moun
 /* False where a server, or a process, answers for the mount.  True for an unknown one. */
 bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount);
 
-/* Sets is_out, by which the report of the mounts asks whether one is out of service. */
-void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx);
-
-/* Report of the mounts (control.h): ctx is a struct fp_coherence. */
-size_t fp_coherence_mount_line(void *ctx, uint32_t n, char *buf, size_t size);
-
 /* Sets a function to be called at each heartbeat, after the events that are there were taken in.  That is
  * some 60 times a second while answers are in use.  The function returns true if a client waits for an
  * answer: then the beat goes on as well. */

@@ -22,11 +22,12 @@ const struct fp_stat fp_stat_rows[FP_STATS] = {
 const struct fp_word fp_mount_form[] = {
     MOUNT("point", TEXT, point), MOUNT("type", TEXT, type), MOUNT("watch", TEXT, watch),
     MOUNT("ttl_ms", SETTING, ttl_ms), MOUNT("negative_ttl_ms", SETTING, negative_ttl_ms),
-    MOUNT("stale_if_error_ms", SETTING, stale_ms), MOUNT("out_of_service", FLAG, out), END
+    MOUNT("stale_if_error_ms", SETTING, stale_ms), MOUNT("calls_per_minute", SETTING, calls),
+    MOUNT("out_of_service", FLAG, out), END
 };
 const struct fp_word fp_latency_form[] = {
     LATENCY(point, TEXT), LATENCY(count, NUMBER), LATENCY(sum_us, NUMBER), LATENCY(longest_us, NUMBER),
-    LATENCY(buckets, BUCKETS), END
+    LATENCY(calls, NUMBER), LATENCY(buckets, BUCKETS), END
 };
 const struct fp_word fp_hot_form[] = { HOT(asked, NUMBER), HOT(path, TEXT), END };
 const struct fp_word fp_slow_form[] = {

@@ -27,13 +27,14 @@ extern const struct fp_stat fp_stat_rows[FP_STATS];
 struct fp_report_mount {
     const char *point, *type, *watch;
     uint64_t ttl_ms, negative_ttl_ms, stale_ms;
-    bool out; /* of service */
+    uint64_t calls; /* of walks in the last whole minute */
+    bool out;       /* of service */
 };
 
-/* The walks that ended on a mount. */
+/* The walks that ended on a mount; calls: those that the file system may have had to ask a server for. */
 struct fp_report_latency {
     const char *point;
-    uint64_t count, sum_us, longest_us;
+    uint64_t count, sum_us, longest_us, calls;
     uint64_t buckets[FP_LATENCY_BUCKETS];
 };
 

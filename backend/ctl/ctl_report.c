@@ -171,15 +171,15 @@ void ctl_print_latency(char *report)
     char *line, a[32], b[32], c[32], d[32];
     struct fp_report_latency l;
 
-    printf("%10s %9s %9s %9s %9s  %s\n", "walks", "mean", "50 %", "99 %", "longest", "mount");
+    printf("%10s %9s %9s %9s %9s %10s  %s\n", "walks", "mean", "50 %", "99 %", "longest", "calls", "mount");
     while ((line = ctl_next_line(&report)) != NULL) {
         if (!fp_report_read(fp_latency_form, line, &l) || l.count == 0)
             continue;
-        printf("%10" PRIu64 " %9s %9s %9s %9s  %s\n", l.count,
+        printf("%10" PRIu64 " %9s %9s %9s %9s %10" PRIu64 "  %s\n", l.count,
                ctl_time_text(l.sum_us / l.count, a, sizeof(a)),
                ctl_time_text(fp_latency_percentile_us(&l, 50), b, sizeof(b)),
                ctl_time_text(fp_latency_percentile_us(&l, 99), c, sizeof(c)),
-               ctl_time_text(l.longest_us, d, sizeof(d)), l.point);
+               ctl_time_text(l.longest_us, d, sizeof(d)), l.calls, l.point);
     }
 }
 

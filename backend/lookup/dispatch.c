@@ -398,7 +398,6 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
         fp_dispatch_destroy(&d);
         return NULL;
     }
-    fp_coherence_set_service(coherence, fp_mount_health_is_out, d->health);
     fp_coherence_set_beat(coherence, refresh, d);
     return d;
 }
@@ -418,6 +417,7 @@ void fp_dispatch_renew_tables(struct fp_dispatch *d)
 void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer)
 {
     d->observer = observer;
+    observer->health = d->health;
     fp_walks_set_observer(d->walks, observer);
 }
 

@@ -236,10 +236,8 @@ void fp_mount_health_asked(struct fp_mount_health *health, uint32_t mount)
     fp_breaker_asked(health->breaker, mount, fp_now_ms());
 }
 
-bool fp_mount_health_is_out(void *ctx, uint32_t mount)
+bool fp_mount_health_is_out(const struct fp_mount_health *health, uint32_t mount)
 {
-    const struct fp_mount_health *health = ctx;
-
     return fp_breaker_is_open(health->breaker, mount);
 }
 

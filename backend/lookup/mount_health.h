@@ -51,8 +51,7 @@ void fp_mount_health_asked(struct fp_mount_health *health, uint32_t mount);
 void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_status st,
                            const struct fp_answer *a, const struct fp_walk_result *result, uint64_t began_ms);
 
-/* True if the mount is out of service.  ctx: the struct fp_mount_health. */
-bool fp_mount_health_is_out(void *ctx, uint32_t mount);
+bool fp_mount_health_is_out(const struct fp_mount_health *health, uint32_t mount);
 
 /* The mount that the answer (NULL: none) ends on, where that is known; else the one where it
  * was expected. */

@@ -2,15 +2,20 @@
 #include "config.h"
 #include "lookup/observe.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "admin/hot.h"
 #include "admin/latency.h"
 #include "admin/slow.h"
 #include "changes/coherence.h"
+#include "changes/mounts.h"
 #include "common/answer.h"
 #include "common/clock.h"
+#include "common/text.h"
 #include "common/walk_result.h"
+#include "common/watch_by.h"
 #include "common/wire.h"
 #include "lookup/mount_health.h"
 
@@ -27,9 +32,12 @@ static bool is_mounted(void *ctx, const char *point)
     return known == len;
 }
 
-int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, uint32_t slow_ms)
+int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts,
+                     uint32_t slow_ms)
 {
     o->coherence = coherence;
+    o->mounts = mounts;
+    o->health = NULL;
     o->latency = fp_latency_create(is_mounted, o);
     o->slow = fp_slow_create(slow_ms);
     o->hot = fp_hot_create();
@@ -76,6 +84,26 @@ void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
     slow =
         (struct fp_slow_lookup){ w->lookup->path,      w->lookup->path_len, point != NULL ? point : UNKNOWN,
                                  effort_of(w, now_ms), w->waited,           now_ms };
-    fp_latency_add(o->latency, slow.point, slow.effort.us);
+    fp_latency_add(o->latency, slow.point, &slow.effort, now_ms);
     fp_slow_add(o->slow, &slow);
+}
+
+size_t fp_observer_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
+{
+    struct fp_observer *o = ctx;
+    char point[FP_MAX_PATH + 1], type[64];
+    const struct fp_mount *m;
+
+    if (n >= fp_mounts_count(o->mounts))
+        return 0;
+    m = fp_mounts_at(o->mounts, n);
+    fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
+    fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
+    return (size_t)snprintf(buf, size,
+                            "%s %s %s%s ttl_ms=%u negative_ttl_ms=%u stale_if_error_ms=%u calls_per_minute=%" PRIu64
+                            "%s\n",
+                            point, type, fp_watch_by_text(m->by), m->partial ? "+ttl" : "",
+                            m->unreported ? 0 : m->ttl_ms, m->unreported ? 0 : m->negative_ttl_ms,
+                            m->stale_if_error_ms, fp_latency_calls(o->latency, m->point, fp_now_ms()),
+                            o->health != NULL && fp_mount_health_is_out(o->health, m->id) ? " out-of-service" : "");
 }

@@ -15,18 +15,23 @@ struct fp_coherence;
 struct fp_hot;
 struct fp_latency;
 struct fp_lookup;
+struct fp_mount_health;
+struct fp_mounts;
 struct fp_slow;
 struct fp_walk_result;
 
 struct fp_observer {
-    const struct fp_coherence *coherence; /* the caller's */
+    const struct fp_coherence *coherence; /* these three are the caller's */
+    const struct fp_mounts *mounts;
+    struct fp_mount_health *health; /* NULL: each mount is in service */
     struct fp_latency *latency;
     struct fp_slow *slow;
     struct fp_hot *hot;
 };
 
 /* Returns 0, or -1 if there is no memory. */
-int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, uint32_t slow_ms);
+int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts,
+                     uint32_t slow_ms);
 void fp_observer_clear(struct fp_observer *o);
 
 /* To be called when a client asks for the path, or uses a lease on it. */
@@ -42,5 +47,8 @@ struct fp_observed {
     const struct fp_walk_result *result; /* NULL: no worker answered */
 };
 void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w);
+
+/* Report of the mounts (control.h): ctx is a struct fp_observer. */
+size_t fp_observer_mount_line(void *ctx, uint32_t n, char *buf, size_t size);
 
 #endif

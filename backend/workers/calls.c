@@ -36,6 +36,7 @@ void fp_call_note(enum fp_call call, uint64_t began_us)
     int saved = errno;
     uint32_t us = since(began_us);
 
+    effort.calls++;
     if (effort.call == FP_CALL_NONE || us > effort.longest_us) {
         effort.longest_us = us;
         effort.call = call;
@@ -58,6 +59,8 @@ int fp_call_statx(int dir, const char *name, int flags, unsigned mask, struct st
     int rc = statx(dir, name, flags, mask, st);
 
     fp_call_note(FP_CALL_STAT, began_us);
+    if ((flags & AT_STATX_DONT_SYNC) != 0)
+        effort.calls--; /* the kernel's own knowledge will do */
     return rc;
 }
 

@@ -180,7 +180,7 @@ static void write_histogram(request_rec *r, const char *name, const struct fp_re
 static void write_mounts(request_rec *r, const struct fp_snapshot *f)
 {
     static const char service[] = "flashpache_mount_in_service";
-    static const char duration[] = "flashpache_lookup_duration_seconds";
+    static const char duration[] = "flashpache_lookup_duration_seconds", calls[] = "flashpache_lookup_calls_total";
 
     begin(r, service, "gauge", "1: the file system answers, 0: it is out of service");
     for (int i = 0; i < f->mounts->nelts; i++) {
@@ -192,6 +192,12 @@ static void write_mounts(request_rec *r, const struct fp_snapshot *f)
     begin(r, duration, "histogram", "How long walks took, by where they ended");
     for (int i = 0; i < f->latencies->nelts; i++)
         write_histogram(r, duration, &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency));
+    begin(r, calls, "counter", "System calls of walks that the file system may have had to ask its server for");
+    for (int i = 0; i < f->latencies->nelts; i++) {
+        const struct fp_report_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency);
+
+        ap_rprintf(r, "%s{mount=\"%s\"} " U64 "\n", calls, label(r->pool, l->point), l->calls);
+    }
 }
 
 void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)

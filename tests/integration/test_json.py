@@ -85,7 +85,8 @@ def test_stats(document, ctl):
 def test_mounts(document, ctl):
     found = document("mounts")["mounts"]
     assert [[m["point"], m["type"], m["watch"], f"ttl_ms={m['ttl_ms']}", f"negative_ttl_ms={m['negative_ttl_ms']}",
-             f"stale_if_error_ms={m['stale_if_error_ms']}", *["out-of-service"] * m["out_of_service"]]
+             f"stale_if_error_ms={m['stale_if_error_ms']}", f"calls_per_minute={m['calls_per_minute']}",
+             *["out-of-service"] * m["out_of_service"]]
             for m in found] == words(ctl("mounts"))
     assert {m["negative_ttl_ms"] for m in found} == {0, 700}  # 0: of the kernel's own file systems
 

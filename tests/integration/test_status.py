@@ -314,6 +314,7 @@ def test_metrics_by_mount(server):
         assert len(buckets) == 22 and [n for _, n in buckets] == sorted(n for _, n in buckets)
         assert buckets[-1] == (float("inf"), reader.samples[f"{name}_count", labels])
         assert 0 < reader.samples[f"{name}_sum", labels] < buckets[-1][1] * 10
+        assert reader.samples["flashpache_lookup_calls_total", labels] >= buckets[-1][1]
 
 
 def test_metrics_of_release_and_uptime(server, flashpachectl):

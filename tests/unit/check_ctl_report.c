@@ -111,14 +111,15 @@ START_TEST(mounts)
     struct fp_report_mount m;
 
     ck_assert(fp_report_read(fp_mount_form,
-        (char[]){ "/a\\040b ext4 inotify ttl_ms=3000 negative_ttl_ms=900 stale_if_error_ms=7" }, &m));
+        (char[]){ "/a\\040b ext4 inotify ttl_ms=3000 negative_ttl_ms=900 stale_if_error_ms=7 calls_per_minute=12" }, &m));
     ck_assert_str_eq(m.point, "/a\\040b");
     ck_assert_uint_eq(m.ttl_ms, 3000);
     ck_assert_uint_eq(m.negative_ttl_ms, 900);
     ck_assert_uint_eq(m.stale_ms, 7);
+    ck_assert_uint_eq(m.calls, 12);
     ck_assert(!m.out);
     ck_assert(fp_report_read(fp_mount_form,
-        (char[]){ "/ nfs4 ttl ttl_ms=1 negative_ttl_ms=1 stale_if_error_ms=0 out-of-service" }, &m));
+        (char[]){ "/ nfs4 ttl ttl_ms=1 negative_ttl_ms=1 stale_if_error_ms=0 calls_per_minute=0 out-of-service" }, &m));
     ck_assert(m.out);
     ck_assert(!fp_report_read(fp_mount_form, (char[]){ "/ nfs4 ttl" }, &m));
     ck_assert(!fp_report_read(fp_mount_form, (char[]){ "/ nfs4 ttl a=1 b=2 c=3" }, &m));
@@ -129,7 +130,7 @@ START_TEST(latencies)
 {
     struct fp_report_latency l;
 
-    ck_assert(fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 "
+    ck_assert(fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 300 "
                                           "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" },
                                 &l));
     ck_assert_uint_eq(l.count, 100);
@@ -138,8 +139,8 @@ START_TEST(latencies)
     ck_assert_uint_eq(fp_latency_percentile_us(&l, 99), 512);
     /* Never more than the maximum. */
     ck_assert_uint_eq(fp_latency_percentile_us(&l, 100), 900);
-    ck_assert(!fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 50,40" }, &l));
-    ck_assert(!fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 "
+    ck_assert(!fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 300 50,40" }, &l));
+    ck_assert(!fp_report_read(fp_latency_form, (char[]){ "/ 100 5000 900 300 "
                                            "50,40,5,4,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0" },
                                  &l));
 }

@@ -29,7 +29,7 @@ static void set_fact(const char *key, const char *value)
 static void add_mount(const char *point, apr_uint64_t stale_ms, bool in_service)
 {
     APR_ARRAY_PUSH(f.mounts, struct fp_report_mount) =
-        (struct fp_report_mount){ point, "nfs4", "inotify+ttl", 3000, 1000, stale_ms, !in_service };
+        (struct fp_report_mount){ point, "nfs4", "inotify+ttl", 3000, 1000, stale_ms, 0, !in_service };
 }
 
 /* A daemon with which all is well, and one host. */

@@ -3,6 +3,7 @@
 #include "admin/latency.h"
 
 #include "common/stats_table.h"
+#include "common/walk_result.h"
 #include "unit.h"
 
 static struct fp_latency *latency;
@@ -26,6 +27,13 @@ static void teardown(void)
 {
     fp_latency_destroy(&latency);
     ck_assert_ptr_null(latency);
+}
+
+static void add(const char *point, uint32_t us)
+{
+    const struct fp_effort effort = { .us = us, .calls = 2 };
+
+    fp_latency_add(latency, point, &effort, 0);
 }
 
 /* The report's line, without its end; "" where there is none. */
@@ -71,7 +79,7 @@ START_TEST(each_has_its_bucket)
     char start[128];
 
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
-        fp_latency_add(latency, "/", samples[i].us);
+        add("/", samples[i].us);
         expected[samples[i].bucket]++;
         sum += samples[i].us;
     }
@@ -85,12 +93,31 @@ END_TEST
 
 START_TEST(each_mount_has_its_line)
 {
-    fp_latency_add(latency, "/", 1);
-    fp_latency_add(latency, "/a b", 2);
-    fp_latency_add(latency, "/", 3);
+    add("/", 1);
+    add("/a b", 2);
+    add("/", 3);
     ck_assert_ptr_eq(strstr(read_line(0), "/ 2 4 3 "), line);
     ck_assert_ptr_eq(strstr(read_line(1), "/a\\040b 1 2 2 "), line);
     ck_assert_str_eq(read_line(2), "");
+}
+END_TEST
+
+START_TEST(calls_of_a_minute)
+{
+    const struct fp_effort effort = { .us = 1, .calls = 5 };
+
+    ck_assert_uint_eq(fp_latency_calls(latency, "/m", 0), 0);
+    fp_latency_add(latency, "/m", &effort, 60000);
+    fp_latency_add(latency, "/m", &effort, 119999);
+    ck_assert_uint_eq(fp_latency_calls(latency, "/m", 119999), 0);
+    ck_assert_uint_eq(fp_latency_calls(latency, "/m", 120000), 10);
+    fp_latency_add(latency, "/m", &effort, 120001);
+    ck_assert_uint_eq(fp_latency_calls(latency, "/m", 179999), 10);
+    ck_assert_uint_eq(fp_latency_calls(latency, "/m", 180000), 5);
+    ck_assert_uint_eq(fp_latency_calls(latency, "/m", 240000), 0);
+    fp_latency_add(latency, "/m", &effort, 300000);
+    ck_assert_uint_eq(fp_latency_calls(latency, "/m", 480000), 0);
+    ck_assert_ptr_eq(strstr(read_line(0), "/m 4 4 1 20 "), line);
 }
 END_TEST
 
@@ -100,11 +127,11 @@ START_TEST(too_many_mounts_are_counted_as_one)
 
     for (unsigned i = 0; i < FP_LATENCY_MOUNTS + 10; i++) {
         snprintf(point, sizeof(point), "/m%u", i);
-        fp_latency_add(latency, point, 1);
+        add(point, 1);
     }
     ck_assert_ptr_eq(strstr(read_line(FP_LATENCY_MOUNTS), "(others) 10 10 1 "), line);
     ck_assert_str_eq(read_line(FP_LATENCY_MOUNTS + 1), "");
-    fp_latency_add(latency, "/m0", 1);
+    add("/m0", 1);
     ck_assert_ptr_eq(strstr(read_line(0), "/m0 2 2 1 "), line);
 }
 END_TEST
@@ -115,12 +142,12 @@ START_TEST(mount_that_is_gone_gives_way)
 
     for (unsigned i = 0; i <= FP_LATENCY_MOUNTS; i++) {
         snprintf(point, sizeof(point), "/m%u", i);
-        fp_latency_add(latency, point, 1);
+        add(point, 1);
     }
     gone = "/m7";
-    fp_latency_add(latency, gone, 100);
+    add(gone, 100);
     for (unsigned i = 0; i < FP_LATENCY_MOUNTS; i++)
-        fp_latency_add(latency, "/new", 2);
+        add("/new", 2);
     /* One look at each row finds it at the latest; what was counted there is not lost. */
     ck_assert_ptr_eq(strstr(read_line(7), "/new "), line);
     ck_assert_ptr_eq(strstr(read_line(FP_LATENCY_MOUNTS), "(others) "), line);
@@ -143,6 +170,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, begins_empty);
     tcase_add_test(t, each_has_its_bucket);
     tcase_add_test(t, each_mount_has_its_line);
+    tcase_add_test(t, calls_of_a_minute);
     tcase_add_test(t, too_many_mounts_are_counted_as_one);
     tcase_add_test(t, mount_that_is_gone_gives_way);
     return s;

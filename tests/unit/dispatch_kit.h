@@ -166,13 +166,6 @@ const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t moun
     return mount == OTHER_MOUNT ? "/m" : "/";
 }
 
-void fp_coherence_set_service(struct fp_coherence *f, bool (*is_out)(void *ctx, uint32_t mount), void *ctx)
-{
-    (void)f;
-    (void)is_out;
-    (void)ctx;
-}
-
 bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
 {
     (void)f;
