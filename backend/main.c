@@ -360,7 +360,6 @@ static void set_reports(struct flashpached *d)
     d->control =
         (struct fp_control_deps){ .cache = d->cache,
                                   .coherence = d->coherence,
-                                  .names = fp_dispatch_names(d->dispatch),
                                   .forget = fp_forget,
                                   .purged = fp_publish_change,
                                   .ctx = d,

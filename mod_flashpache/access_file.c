@@ -34,8 +34,8 @@ int fp_access_file_of(const request_rec *r, const struct fp_request *q, const st
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
 
-    for (unsigned i = 0; i < settings->n_own && fp_step_is_dir(s); i++) {
-        const unsigned name = settings->own[i];
+    for (unsigned i = 0; i < settings->own.n && fp_step_is_dir(s); i++) {
+        const unsigned name = settings->own.at[i];
 
         if (name >= q->held->answer->n_names)
             return -1;
@@ -142,13 +142,13 @@ bool fp_access_file_is_pure(const request_rec *r, const char *path, const struct
 }
 
 /* The answer from the shared table, or from the daemon. */
-static fp_status find_answer(const struct fp_names *names, struct fp_held *h)
+static fp_status find_answer(struct fp_held *h)
 {
     bool known;
-    fp_status st = fp_shared_find(fp_child_client, names, false, h, &known);
+    fp_status st = fp_shared_find(fp_child_client, false, h, &known);
 
     if (st == FP_ABSENT)
-        st = fp_client_lookup(fp_child_client, h->path, h->path_len, names, h->answer, &h->view);
+        st = fp_client_lookup(fp_child_client, h->path, h->path_len, h->answer, &h->view);
     if (st == FP_OK)
         st = h->answer->status;
     return st == FP_OK && !fp_held_take_file(h) ? FP_NOMEM : st;
@@ -156,15 +156,13 @@ static fp_status find_answer(const struct fp_names *names, struct fp_held *h)
 
 struct fp_access_text *fp_access_file_fetch(const request_rec *r, const char *path, const struct fp_access *x)
 {
-    /* With the names the daemon keeps the access files of the directories that it has cached. */
-    const struct fp_names *names = &fp_settings_of(r->server)->names;
     struct fp_held h = { .path = path, .path_len = strlen(path) };
     struct fp_access_text *c = NULL;
 
     if (!S_ISREG(x->mode) || x->size > FP_ACCESS_FILE_MOST || !fp_path_is_normal(path, h.path_len))
         return NULL;
     h.answer = fp_request_buf(r);
-    if (find_answer(names, &h) == FP_OK && is_file_of(x, h.answer))
+    if (find_answer(&h) == FP_OK && is_file_of(x, h.answer))
         c = read_content(r->pool, &h, (apr_size_t)x->size);
     fp_held_end(&h);
     return c;

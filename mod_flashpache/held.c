@@ -80,6 +80,6 @@ struct fp_outline fp_held_outline(const struct fp_held *h, unsigned i)
 
 bool fp_held_fill_in(const struct fp_held *h)
 {
-    return h->answer->outline == NULL
+    return !h->answer->outline
            || (h->view != NULL && fp_answer_view_fill_in(fp_lease_view_answers(h->view), h->path, h->answer));
 }

@@ -171,11 +171,11 @@ static size_t find_known(const struct fp_answer_view *answers, const struct fp_l
 
     for (unsigned n = 0; n < NEAREST && above > 1; n++) {
         above = fp_path_parent_len(wish->path, above);
-        if (fp_answer_view_find_dir(answers, wish->names, wish->path, above, a))
+        if (fp_answer_view_find_dir(answers, wish->path, above, a))
             return above;
     }
     return wish->root_len != 0 && wish->root_len < above
-                   && fp_answer_view_find_dir(answers, wish->names, wish->path, wish->root_len, a)
+                   && fp_answer_view_find_dir(answers, wish->path, wish->root_len, a)
                ? wish->root_len
                : 0;
 }
@@ -233,8 +233,8 @@ fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, str
      * looks are shorter. */
     child = fp_path_child_len(wish->path, wish->len, known);
     if (counts(wish->path, wish->len))
-        fp_client_hint(client, wish->path, wish->len, wish->names);
+        fp_client_hint(client, wish->path, wish->len);
     if (child != wish->len && a->steps[a->n_steps - 1].end > child && counts(wish->path, child))
-        fp_client_hint(client, wish->path, child, wish->names);
+        fp_client_hint(client, wish->path, child);
     return FP_OK;
 }

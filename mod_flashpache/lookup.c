@@ -145,7 +145,6 @@ static fp_status fetch(const request_rec *r, const struct wish *wish, struct fou
     struct fp_held h = begin(r, wish);
     const struct fp_lookup question = { .path = wish->path,
                                         .path_len = wish->len,
-                                        .names = settings->names,
                                         .fresh = wish->fresh,
                                         .no_stale_fd = refuses(settings) };
     fp_status st = fp_client_lookup_with(fp_child_client, &question, h.answer, &h.view);
@@ -167,8 +166,7 @@ static fp_status find_shared(const request_rec *r, const struct wish *wish, stru
                              bool *known_r)
 {
     struct fp_held h = begin(r, wish);
-    fp_status st =
-        fp_shared_find(fp_child_client, &fp_settings_of(r->server)->names, wish->fresh, &h, known_r);
+    fp_status st = fp_shared_find(fp_child_client, wish->fresh, &h, known_r);
 
     if (st == FP_OK)
         *found_r = keep(r, &h, FP_COUNT_LEASE);

@@ -148,27 +148,11 @@ void fp_settings_finish(apr_pool_t *p, server_rec *s)
     n->keep_parsed = !lists;
     if (may_have)
         take_names(p, core->access_name, &n->names);
-    for (n->n_own = 0; n->n_own < n->names.n; n->n_own++)
-        n->own[n->n_own] = n->n_own;
-}
-
-/* Adds the names that the list lacks; false: it has no room. */
-static bool add_names(struct fp_names *all, const struct fp_names *names)
-{
-    for (unsigned i = 0; i < names->n; i++) {
-        if (fp_names_find(all, names->list[i].name, names->list[i].len) != -1)
-            continue;
-        if (all->n == FP_MAX_NAMES)
-            return false;
-        all->list[all->n++] = names->list[i];
-    }
-    return true;
 }
 
 static void use_names(struct fp_settings *n, const struct fp_names *all)
 {
-    for (unsigned i = 0; i < n->n_own; i++)
-        n->own[i] = (unsigned)fp_names_find(all, n->names.list[i].name, n->names.list[i].len);
+    n->own = fp_choose(&n->names, all);
     n->names = *all;
 }
 
@@ -176,14 +160,10 @@ void fp_settings_share_names(server_rec *s)
 {
     struct fp_names all = { .n = 0 };
 
-    for (const server_rec *each = s; each != NULL; each = each->next) {
-        if (!add_names(&all, &fp_settings_of(each)->names))
-            return;
-    }
-    for (const server_rec *each = s; each != NULL; each = each->next) {
-        if (fp_settings_of(each)->names.n > 0)
-            use_names(fp_settings_of(each), &all);
-    }
+    for (const server_rec *each = s; each != NULL; each = each->next)
+        fp_names_join(&all, &fp_settings_of(each)->names);
+    for (const server_rec *each = s; each != NULL; each = each->next)
+        use_names(fp_settings_of(each), &all);
 }
 
 int fp_settings_excludes(const struct fp_settings *settings, const char *path, apr_size_t len)

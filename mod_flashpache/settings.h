@@ -9,7 +9,7 @@
 #include <http_config.h>
 #include <stdbool.h>
 
-#include "common/wire.h"
+#include "common/answer.h"
 
 extern module AP_MODULE_DECLARE_DATA flashpache_module;
 
@@ -41,8 +41,8 @@ struct fp_settings {
     apr_array_header_t *intercepted; /* main server only: of module *, see intercept.h; NULL: none */
 
     /* fp_settings_finish() computes the members below. */
-    struct fp_names names; /* to ask about: AccessFileName, none where AllowOverride is None everywhere */
-    unsigned own[FP_MAX_NAMES], n_own; /* which of names are this server's, in its order */
+    struct fp_names names; /* to ask about: those of all servers, unless AllowOverride is None everywhere */
+    struct fp_chosen own;  /* which of names are this server's; none where these find no room */
     int keep_parsed;       /* 1: a parsed .htaccess serves all requests */
     unsigned host;         /* the server's number among the counters */
     struct fp_sections *sections; /* sections.h; NULL: core merges them */
@@ -69,8 +69,8 @@ void *fp_settings_merge(apr_pool_t *p, void *base, void *add);
  * unset directives. */
 void fp_settings_finish(apr_pool_t *p, server_rec *s);
 
-/* After that, for all servers: those with access files ask about the names of all of them, where these are
- * few enough.  The daemon keeps one list for each directory, and servers share directories, at least "/". */
+/* After that, for all servers: they ask about the names of all of them, as a child asks about one list.  A
+ * server whose names find no room in it has core look for its access files. */
 void fp_settings_share_names(server_rec *s);
 
 /* check_config: OK if the directives fit together; logs an error otherwise. */

@@ -106,14 +106,14 @@ fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r
 }
 
 /* *holds_r: the answer is valid now. Each look at that is a system call, so a hit has one. */
-static bool find(const struct fp_held *h, const struct fp_names *names, bool *holds_r)
+static bool find(const struct fp_held *h, bool *holds_r)
 {
     const struct fp_answer_view *answers = fp_lease_view_answers(h->view);
 
-    if (!fp_answer_view_find(answers, names, h->path, h->path_len, h->answer))
+    if (!fp_answer_view_find(answers, h->path, h->path_len, h->answer))
         return false;
     *holds_r = fp_held_holds(h);
-    if (*holds_r || h->answer->outline == NULL)
+    if (*holds_r || !h->answer->outline)
         return true;
     if (!fp_answer_view_renew(answers, h->path, h->answer))
         return false;
@@ -121,8 +121,7 @@ static bool find(const struct fp_held *h, const struct fp_names *names, bool *ho
     return true;
 }
 
-fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names, bool fresh, struct fp_held *h,
-                         bool *known_r)
+fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h, bool *known_r)
 {
     struct fp_answer *a = h->answer;
     fp_status st;
@@ -133,7 +132,7 @@ fp_status fp_shared_find(struct fp_client *client, const struct fp_names *names,
     st = fp_shared_view(client, &h->view);
     if (st != FP_OK)
         return st;
-    if (find(h, names, &holds)) {
+    if (find(h, &holds)) {
         const struct fp_step *last = fp_held_last(h);
 
         if ((!fresh || a->watched) && holds && have_file(h)) {

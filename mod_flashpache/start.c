@@ -153,6 +153,8 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
             "without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
+    if (fp_child_client != NULL)
+        fp_client_set_names(fp_child_client, &settings->names, true);
     ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
     if (fp_child_client != NULL && (threads > 1 || children <= FEW_CHILDREN))
         fp_client_map_tables(fp_child_client);

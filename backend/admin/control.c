@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "cache/names_registry.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
 #include "common/answer.h"
@@ -54,11 +53,11 @@ static void report(const struct fp_report_source *source, uint32_t from, struct 
 
 /* "LEN STATE WATCH LEFT_MS LEASE KEPT NAMES POINT", for each component. */
 static size_t explain_line(const struct fp_control_deps *deps, const struct fp_control *question, size_t len,
-                           unsigned names, char *buf, size_t size)
+                           char *buf, size_t size)
 {
     static const char *const states[] = { "unknown", "detached", "changed", "expired", "known" };
     const uint64_t now_ms = fp_now_ms();
-    const struct fp_cache_view v = fp_cache_view(deps->cache, question->path, len, names, now_ms);
+    const struct fp_cache_view v = fp_cache_view(deps->cache, question->path, len, now_ms);
     const char *mount = v.mount != 0 ? fp_coherence_mount_point(deps->coherence, v.mount) : NULL;
     char point[FP_MAX_PATH + 1];
 
@@ -78,14 +77,13 @@ static void explain(const struct fp_control_deps *deps, const struct fp_control 
                     struct fp_reply *reply)
 {
     static char text[FP_MAX_REPORT];
-    const unsigned names = fp_names_registry_find(deps->names, &question->names);
 
     reply->text = text;
     /* Nothing is known of deeper components. */
     for (size_t at = 1, n = 0; n < FP_MAX_STEPS && sizeof(text) - reply->text_len >= FP_REPORT_LINE;
          at = fp_path_child_len(question->path, question->path_len, at), n++) {
         reply->text_len +=
-            explain_line(deps, question, at, names, text + reply->text_len, sizeof(text) - reply->text_len);
+            explain_line(deps, question, at, text + reply->text_len, sizeof(text) - reply->text_len);
         if (at == question->path_len)
             return;
     }

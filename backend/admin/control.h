@@ -16,7 +16,6 @@
 
 struct fp_cache;
 struct fp_coherence;
-struct fp_names_registry;
 
 /*
  * Lines of a report, by number from 0.  line() writes one, with its line end and
@@ -32,7 +31,6 @@ struct fp_report_source {
 struct fp_control_deps {
     const struct fp_cache *cache;
     const struct fp_coherence *coherence;
-    const struct fp_names_registry *names;
     /* Forgets the path, or with tree the path and everything below it, and returns how many
      * entries there were. */
     size_t (*forget)(void *ctx, const char *path, size_t len, bool tree);

@@ -10,6 +10,8 @@
 #include "common/lease_table.h"
 #include "common/walk_result.h"
 
+static const struct fp_names no_names;
+
 #define WANTED_AGAIN_MS 600000u /* until another attempt to read a larger file's content */
 
 void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limits)
@@ -43,6 +45,7 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const str
         return NULL;
     }
     c->lease_table = deps->lease_table;
+    c->names = &no_names;
 #ifdef FP_DEBUG
     c->checked = true;
 #else
@@ -84,9 +87,9 @@ void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t)
     fp_cache_verify(c);
 }
 
-void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names)
+void fp_cache_set_names(struct fp_cache *c, const struct fp_names *names)
 {
-    c->lists[number - 1] = names;
+    c->names = names;
 }
 
 /* ---- looking up ---- */
@@ -108,22 +111,21 @@ static bool is_valid(const struct fp_entry *e, const struct moment *at)
            && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
-/* True if the entry is valid below its parent, and knows the access files in question. */
-static bool is_valid_step(const struct fp_entry *e, unsigned names, const struct moment *at)
+/* True if the entry is valid below its parent. */
+static bool is_valid_step(const struct fp_entry *e, const struct moment *at)
 {
-    return is_valid(e, at) && (names == 0 || e->names == names || !fp_entry_is_dir(e))
-           && (e->parent == NULL || e->parent_generation == e->parent->generation);
+    return is_valid(e, at) && (e->parent == NULL || e->parent_generation == e->parent->generation);
 }
 
 /* The deepest entry, e or one above it, to which every step from "/" on is valid; NULL if there is none.
  * *n_r: the number of these steps. */
-static struct fp_entry *find_valid(struct fp_entry *e, unsigned names, const struct moment *at, unsigned *n_r)
+static struct fp_entry *find_valid(struct fp_entry *e, const struct moment *at, unsigned *n_r)
 {
     unsigned n = 0;
 
     for (struct fp_entry *step = e; step != NULL; step = step->parent) {
         n++;
-        if (is_valid_step(step, names, at))
+        if (is_valid_step(step, at))
             continue;
         e = step->parent;
         n = 0;
@@ -136,20 +138,20 @@ static struct fp_entry *find_valid(struct fp_entry *e, unsigned names, const str
  * The valid entry at which a walk of path ends: its own, or one above that is no directory.
  * NULL if there is none.  *n_r: the number of steps to it.
  */
-static struct fp_entry *find_end(const struct fp_cache *c, const char *path, size_t len, unsigned names,
+static struct fp_entry *find_end(const struct fp_cache *c, const char *path, size_t len,
                                  const struct moment *at, unsigned *n_r)
 {
-    struct fp_entry *e = find_valid(fp_entry_find_nearest(c, path, len), names, at, n_r);
+    struct fp_entry *e = find_valid(fp_entry_find_nearest(c, path, len), at, n_r);
 
     return e != NULL && (e->len == len || !fp_entry_is_dir(e)) ? e : NULL;
 }
 
 /* The answer that ends in that entry, n steps below "/". */
-static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, unsigned names,
-                        struct fp_answer *a)
+static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, struct fp_answer *a)
 {
     a->leasable = a->above_watched = true;
     a->n_steps = n;
+    a->n_names = c->names->n;
     for (struct fp_entry *e = end; e != NULL; e = e->parent) {
         struct fp_step *s = &a->steps[--n];
 
@@ -166,9 +168,6 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, un
         a->leasable = a->leasable && s->slot != FP_NO_SLOT;
         if (e != end)
             a->above_watched = a->above_watched && e->watched;
-        /* "/" is a directory and knows all the names, or the entry was not found. */
-        if (names != 0 && e->parent == NULL)
-            a->n_names = e->n_access;
     }
     a->watched = a->above_watched && end->watched && a->leasable;
     /* A client that looks itself has no stale answer while the file system hangs. */
@@ -183,11 +182,11 @@ static bool is_to_be_opened(const struct fp_entry *e, const struct moment *at)
            && (e->opened == FP_OPENED_NOT || (e->opened == FP_OPENED_LENT && !at->walked && !at->stale));
 }
 
-static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, const struct moment *at,
+static bool lookup(struct fp_cache *c, const char *path, size_t len, const struct moment *at,
                    struct fp_answer *a)
 {
     unsigned n;
-    struct fp_entry *end = find_end(c, path, len, names, at, &n);
+    struct fp_entry *end = find_end(c, path, len, at, &n);
 
     fp_answer_init(a, FP_OK);
     if (end == NULL)
@@ -204,18 +203,18 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, unsigned na
         a->content = end->content_at != 0;
         a->content_at = end->content_at;
     }
-    fill_answer(c, end, n, names, a);
+    fill_answer(c, end, n, a);
     fp_cache_verify(c);
     return true;
 }
 
-static bool lookup_counted(struct fp_cache *c, const char *path, size_t len, unsigned names,
+static bool lookup_counted(struct fp_cache *c, const char *path, size_t len,
                            const struct moment *at, struct fp_answer *a)
 {
     const uint64_t now_ms = at->now_ms;
     const struct fp_entry *e;
 
-    if (lookup(c, path, len, names, at, a)) {
+    if (lookup(c, path, len, at, a)) {
         c->counts.hits++;
         return true;
     }
@@ -225,34 +224,33 @@ static bool lookup_counted(struct fp_cache *c, const char *path, size_t len, uns
     return false;
 }
 
-bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
-                     struct fp_answer *a)
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms, struct fp_answer *a)
 {
-    return lookup_counted(c, path, len, names, &(struct moment){ .now_ms = now_ms, .use = true }, a);
+    return lookup_counted(c, path, len, &(struct moment){ .now_ms = now_ms, .use = true }, a);
 }
 
-bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len, unsigned names,
+bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len,
                              uint64_t now_ms, struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms, .use = true, .watched = true };
 
-    return lookup_counted(c, path, len, names, &at, a);
+    return lookup_counted(c, path, len, &at, a);
 }
 
-bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
+bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len,
                               uint64_t now_ms, struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms, .walked = true };
 
-    return lookup(c, path, len, names, &at, a);
+    return lookup(c, path, len, &at, a);
 }
 
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, bool fresh,
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, bool fresh,
                            uint64_t now_ms, struct fp_answer *a)
 {
     const struct moment at = { .now_ms = now_ms, .stale = true, .use = true, .fresh = fresh };
 
-    if (!lookup(c, path, len, names, &at, a))
+    if (!lookup(c, path, len, &at, a))
         return false;
     a->source = FP_SOURCE_STALE;
     a->leasable = a->watched = false;
@@ -262,13 +260,12 @@ bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, uns
 bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
                            struct fp_cache_refresh *refresh_r)
 {
-    const struct fp_entry *e = fp_entry_take_refresh(c, now_ms, looks), *dir;
+    const struct fp_entry *e = fp_entry_take_refresh(c, now_ms, looks);
 
     fp_cache_verify(c);
     if (e == NULL)
         return false;
-    dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
-    *refresh_r = (struct fp_cache_refresh){ e->path, e->len, dir->names };
+    *refresh_r = (struct fp_cache_refresh){ e->path, e->len };
     return true;
 }
 
@@ -301,14 +298,14 @@ static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, c
     return dir->seen_ms;
 }
 
-bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len, unsigned names,
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len,
                         uint64_t now_ms, struct fp_cache_base *base)
 {
     struct fp_entry *e = len > 1 ? fp_entry_find_nearest(c, path, fp_path_parent_len(path, len)) : NULL;
     const struct moment at = { .now_ms = now_ms };
     unsigned n;
 
-    e = find_valid(e, names, &at, &n);
+    e = find_valid(e, &at, &n);
     while (e != NULL && !e->is_open_dir)
         e = e->parent;
     if (e == NULL || e->len < min_len)
@@ -399,15 +396,13 @@ bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, 
            && fp_lease_table_take_recent(c->lease_table, e->slot, FP_READER_CONTENTS);
 }
 
-bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to,
-                           unsigned *names_r)
+bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to)
 {
     struct fp_entry *e = find_content(c, path, len, from);
 
     if (e == NULL)
         return false;
     e->content_at = to;
-    *names_r = e->parent != NULL ? e->parent->names : 0;
     return true;
 }
 
@@ -501,8 +496,7 @@ static int reported_by(const struct fp_entry *e)
     return key != NULL ? key->bytes[0] : 0;
 }
 
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
-                                   uint64_t now_ms)
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
     struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
@@ -518,7 +512,7 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
     v.content = e->content_at != 0;
     v.open = e->fd != -1 && !v.content;
     v.leased = v.state == FP_VIEW_KNOWN && e->slot != FP_NO_SLOT;
-    v.names = names != 0 && e->names == names;
+    v.names = e->n_access > 0;
     return v;
 }
 
@@ -550,11 +544,9 @@ static bool list_bucket(struct fp_cache *c, const struct fp_cache_cursor *at, ui
 {
     for (struct fp_indexed *x = fp_index_bucket(&c->entries, at->bucket); x != NULL; x = x->next) {
         struct fp_entry *e = (struct fp_entry *)x;
-        /* A file's access files are its directory's. */
-        const struct fp_entry *dir = fp_entry_is_dir(e) || e->parent == NULL ? e : e->parent;
 
         if (fp_entry_is_used(c, e) != at->unused && is_listed(c, e, now_ms, !at->unused)
-            && !list(ctx, e->path, e->len, dir->names))
+            && !list(ctx, e->path, e->len))
             return false;
     }
     return true;

@@ -76,38 +76,30 @@ void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *con
 /* True if the content at that place is the file's, was
  * used since the last call, and may go on taking room. */
 bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, uint64_t at, uint64_t now_ms);
-/* Sets another place for the file's content.  False: the content is not the file's any more; else *names_r
- * numbers the list of names that is known of its directory. */
-bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to,
-                           unsigned *names_r);
+/* Sets another place for the file's content.  False: the content is not the file's any more. */
+bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to);
 /* The file has no content any more: the next question about it needs a walk; leases go on. */
 void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uint64_t at);
 /* Drops the contents of all files. */
 void fp_cache_forget_contents(struct fp_cache *c);
 
-/* Sets the list of names with that number, from 1 to FP_MAX_LISTS, while no entry has access files of it.
- * The list stays the caller's. */
-void fp_cache_set_names(struct fp_cache *c, unsigned number, const struct fp_names *names);
-/* Forgets the access files of that list in at most so many entries, and ends the leases on them.  True:
- * no entry has any now. */
-bool fp_cache_forget_names(struct fp_cache *c, unsigned number, size_t most);
+/* Sets the names of the access files that entries of directories have; without a call they have none.  The
+ * list stays the caller's.  Names may be appended to it if everything is forgotten then. */
+void fp_cache_set_names(struct fp_cache *c, const struct fp_names *names);
 
 /*
- * Fills *a and returns true if the path is known at now_ms.  In each directory on the way
- * the access files of a list of names must be known too.  names: the list's number; 0 asks
- * about none.  a->fd is lent: it stays the cache's and is good until the next call with this
- * cache.
+ * Fills *a and returns true if the path is known at now_ms.  a->fd is lent: it stays the cache's and is good
+ * until the next call with this cache.
  */
-bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, unsigned names, uint64_t now_ms,
-                     struct fp_answer *a);
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms, struct fp_answer *a);
 
 /* As fp_cache_lookup(), but only of entries of which all changes are reported. */
-bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len, unsigned names,
+bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len,
                              uint64_t now_ms, struct fp_answer *a);
 
 /* As fp_cache_lookup(), for a client that waited for a
  * walk just inserted: this is no use of the entry yet. */
-bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, unsigned names,
+bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len,
                               uint64_t now_ms, struct fp_answer *a);
 
 /*
@@ -115,14 +107,13 @@ bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len, 
  * after that as their mount allows.  It serves while the file system does not answer.  fresh: for a question
  * that asks afresh, an entry that is neither watched nor on such a mount will not do.
  */
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, unsigned names, bool fresh,
+bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, bool fresh,
                            uint64_t now_ms, struct fp_answer *a);
 
 /* An entry that was used since it was seen; a walk is to look at it again. */
 struct fp_cache_refresh {
     const char *path; /* good until the next call with this cache */
     size_t len;
-    unsigned names;
 };
 
 /*
@@ -151,7 +142,7 @@ struct fp_cache_base {
 
 /* The nearest directory above the path that is known and
  * open, and whose own path has at least min_len bytes. */
-bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len, unsigned names,
+bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t min_len,
                         uint64_t now_ms, struct fp_cache_base *base);
 
 /* Closes at most so many of the directories where no walk began for FP_DIR_IDLE_MS, so that what nobody asks for can be
@@ -189,16 +180,15 @@ struct fp_walk_meta {
 
 /*
  * Takes what a walk of path found, and its descriptor or with a->content the place of its content;
- * a->fd is -1 afterwards, unless it is a file that may not be held open: that stays the caller's.  Only complete answers (status FP_OK) are kept.
+ * a->fd is -1 afterwards, unless it is a file that may not be held open: that stays the caller's.  Only
+ * complete answers (status FP_OK) with all access files are kept.
  *
- * names: the number of the list of names that the walk looked for.  An entry knows one list's access
- * files: those of the last walk.
  * now_ms: when the walk began.  An entry that changed since then is invalid at once.
  * base: where the walk began, NULL for "/".  If that directory has become another one meanwhile,
  * nothing is kept.
  * meta: NULL if nothing is watched.
  */
-void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
+void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
                      const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,
                      struct fp_answer *a);
 
@@ -233,7 +223,7 @@ void fp_cache_shed_watches(struct fp_cache *c, size_t n);
 
 /*
  * Forgets the path, or with tree the path and everything below it, so that the next
- * question about it needs a walk.  The access files known of the directory go too, and
+ * question about it needs a walk.  The directory whose access file it is goes too, and
  * every name above the path at which a walk would end.  Returns how many entries of the
  * path, and below it, there were.  The call takes no time for the entries below: no answer uses
  * them any more, and fp_cache_reclaim() evicts them with their descriptors.
@@ -263,14 +253,13 @@ struct fp_cache_view {
     uint32_t mount;
     bool open, content; /* it is kept open, or by its content */
     bool leased;        /* leases may be given on it */
-    bool names;         /* its access files are known, for that list of names */
+    bool names;         /* it has access files, there or absent */
 };
 /* The state of the path's own entry.  To look is no use of the entry. */
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
-                                   uint64_t now_ms);
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms);
 
 /* False: the list is to end. */
-typedef bool fp_cache_list_path(void *ctx, const char *path, size_t len, unsigned names);
+typedef bool fp_cache_list_path(void *ctx, const char *path, size_t len);
 /* Where a list goes on.  All zero: at its beginning. */
 struct fp_cache_cursor {
     bool unused; /* those in use are listed */
@@ -278,8 +267,7 @@ struct fp_cache_cursor {
 };
 /*
  * Calls list for the ends of paths: first those in use, then the others.  It leaves out what is unknown at
- * now_ms.  names numbers the list of names that is known of the path's directory.
- * Looks at a few hundred entries and returns true, or false: that was all.  What
+ * now_ms.  Looks at a few hundred entries and returns true, or false: that was all.  What
  * comes or goes between two calls may be left out, or listed twice.
  */
 bool fp_cache_list_some(struct fp_cache *c, struct fp_cache_cursor *at, uint64_t now_ms,

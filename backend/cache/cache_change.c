@@ -39,12 +39,6 @@ static size_t make_path(char *buf, const struct fp_entry *e, const char *name, s
     return at + len;
 }
 
-static bool is_access_name(const struct fp_cache *c, const struct fp_entry *e, const char *name, size_t len)
-{
-    return e->names != 0 && c->lists[e->names - 1] != NULL
-           && fp_names_find(c->lists[e->names - 1], name, len) != -1;
-}
-
 static void close_entry(struct fp_cache *c, struct fp_entry *e)
 {
     fp_entry_drop_fd(c, e);
@@ -95,7 +89,7 @@ static void on_object(void *ctx, void *owner)
     ev->of_any_name = ev->of_any_name || e->validity.folds;
     e->inside_changed = true;
     fp_entry_end_leases_at(ev->c, e);
-    if (is_access_name(ev->c, e, ev->name, ev->len))
+    if (fp_names_find(ev->c->names, ev->name, ev->len) != -1)
         fp_entry_invalidate(ev->c, e);
     len = make_path(path, e, ev->name, ev->len);
     if (len == 0)
@@ -162,12 +156,11 @@ static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
 /* True if the place is an access file of the directory, which has it in its entry. */
 static bool is_access_of(const struct fp_cache *c, const struct fp_entry *e, const char *at, size_t len)
 {
-    const struct fp_names *names = e->names != 0 ? c->lists[e->names - 1] : NULL;
     const size_t parent_len = len > 1 ? fp_path_parent_len(at, len) : 0;
-    const char *name = strrchr(at, '/') + 1;
+    const size_t begin = parent_len > 1 ? parent_len + 1 : 1;
 
-    return names != NULL && e->len == parent_len && memcmp(e->path, at, parent_len) == 0
-           && fp_names_find(names, name, strlen(name)) != -1;
+    return e->len == parent_len && memcmp(e->path, at, parent_len) == 0
+           && fp_names_find(c->names, at + begin, len - begin) != -1;
 }
 
 /* Links lead anywhere. */
@@ -300,16 +293,6 @@ void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *re
 
 /* ---- forgetting ---- */
 
-bool fp_cache_forget_names(struct fp_cache *c, unsigned number, size_t most)
-{
-    struct fp_entry *e;
-
-    for (; most > 0 && (e = LIST_FIRST(&c->knowing[number - 1])) != NULL; most--)
-        fp_entry_drop_access(c, e);
-    fp_cache_verify(c);
-    return LIST_EMPTY(&c->knowing[number - 1]);
-}
-
 /* An entry with children stays, with nothing known of it.  The children are detached until it is known
  * again. */
 static size_t forget_entry(struct fp_cache *c, struct fp_entry *e)
@@ -334,8 +317,8 @@ static void forget_above(struct fp_cache *c, const char *path, size_t len)
         above = e->parent;
         if (!fp_entry_is_dir(e))
             forget_entry(c, e);
-        else if (e->len == parent_len)
-            fp_entry_drop_access(c, e);
+        else if (e->len == parent_len && (e->validity.folds || is_access_of(c, e, path, len)))
+            fp_entry_invalidate(c, e);
     }
 }
 

@@ -51,8 +51,8 @@ static const char *check_content(const struct fp_cache *c, const struct fp_entry
         return "an entry that is no link has a target";
     if ((e->access != NULL) != (e->n_access > 0))
         return "an entry's access files are not as many as it says";
-    if ((e->n_access > 0) != (e->names > 0))
-        return "an entry's access files are of no list";
+    if (e->n_access > 0 && e->n_access != c->names->n && !fp_entry_is_purged(c, e))
+        return "an entry's access files are not those of the names";
     if (e->expires_ms != 0 && e->expires_ms != e->seen_ms + e->ttl_ms)
         return "an entry is valid for another time than its TTL";
     if (c->lease_table == NULL && (e->slot != FP_NO_SLOT || e->end_slot != FP_NO_SLOT))

@@ -376,20 +376,15 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e)
     fp_entry_end_leases(c, e);
 }
 
-void fp_entry_drop_access(struct fp_cache *c, struct fp_entry *e)
+void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e)
 {
-    size_t before = fp_entry_bytes(e);
+    const size_t before = fp_entry_bytes(e);
 
+    e->generation = 0;
+    fp_entry_drop_fd(c, e);
     fp_entry_forget_access(e);
     c->bytes += fp_entry_bytes(e) - before;
     fp_entry_end_leases(c, e);
-}
-
-void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e)
-{
-    e->generation = 0;
-    fp_entry_drop_fd(c, e);
-    fp_entry_drop_access(c, e);
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
@@ -444,9 +439,7 @@ enum fp_kind fp_entry_kind(const struct fp_entry *e)
 
 void fp_entry_forget_access(struct fp_entry *e)
 {
-    if (e->access != NULL)
-        LIST_REMOVE(e, knows);
     free(e->access);
     e->access = NULL;
-    e->names = e->n_access = 0;
+    e->n_access = 0;
 }

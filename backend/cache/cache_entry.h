@@ -79,9 +79,8 @@ struct fp_entry {
     fp_status status, target_status;
     struct fp_meta self;
     struct fp_meta *target;   /* only a link has one */
-    struct fp_access *access; /* n_access of them, of list number names */
-    unsigned names, n_access;
-    LIST_ENTRY(fp_entry) knows; /* while it has access files: in the cache's knowing[names - 1] */
+    struct fp_access *access; /* n_access of them: a directory's, one for each of the cache's names */
+    unsigned n_access;
     uint16_t len;
     char path[];
 };
@@ -139,8 +138,7 @@ struct fp_cache {
     struct fp_lease_table *lease_table;
     struct fp_timer_wheel wheel;
     struct fp_dependencies *dependencies;
-    const struct fp_names *lists[FP_MAX_LISTS];  /* number n is lists[n - 1], */
-    LIST_HEAD(, fp_entry) knowing[FP_MAX_LISTS]; /* and these entries have its access files */
+    const struct fp_names *names; /* of access files */
     struct fp_cache_counts counts;
     fp_cache_report_changed *report_changed; /* may be NULL */
     void *report_ctx;
@@ -208,8 +206,6 @@ void fp_entry_trim_open_dirs(struct fp_cache *c);
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms);
 /* Frees the list of access files; what the entry takes is counted by the caller. */
 void fp_entry_forget_access(struct fp_entry *e);
-/* The same, counted, and ends the leases: the next walk looks for access files again. */
-void fp_entry_drop_access(struct fp_cache *c, struct fp_entry *e);
 /* Forgets everything about the entry, which stays. */
 void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e);
 

@@ -28,7 +28,6 @@ static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
 
 /* The results of a walk, and the time it began. */
 struct seen {
-    unsigned names;
     uint64_t now_ms;
     struct fp_answer *answer;
     const struct fp_walk_meta *meta; /* NULL: none */
@@ -83,21 +82,19 @@ static bool set_target(struct fp_entry *e, const struct fp_step *s)
     return e->target != NULL;
 }
 
-static void set_access(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
-                       const struct seen *seen)
+static bool set_access(struct fp_entry *e, const struct fp_step *s, const struct seen *seen)
 {
     unsigned n = seen->answer->n_names;
 
     fp_entry_forget_access(e);
     if (n == 0 || !fp_step_is_dir(s))
-        return;
+        return true;
     e->access = fp_memory_take(n * sizeof(e->access[0]));
     if (e->access == NULL)
-        return;
+        return false;
     memcpy(e->access, s->access, n * sizeof(e->access[0]));
-    e->names = seen->names;
     e->n_access = n;
-    LIST_INSERT_HEAD(&c->knowing[e->names - 1], e, knows);
+    return true;
 }
 
 /*
@@ -307,10 +304,9 @@ static bool is_watched(const struct fp_entry *e, size_t step, const struct seen 
 static bool access_happened(const struct fp_cache *c, const struct fp_entry *e,
                             const struct fp_watch_key *own, uint64_t since_ms)
 {
-    const struct fp_names *names = e->names != 0 ? c->lists[e->names - 1] : NULL;
-
-    for (unsigned i = 0; names != NULL && i < names->n; i++) {
-        if (fp_dependencies_happened(c->dependencies, own, names->list[i].name, names->list[i].len, since_ms))
+    for (unsigned i = 0; i < e->n_access; i++) {
+        if (fp_dependencies_happened(c->dependencies, own, c->names->list[i].name, c->names->list[i].len,
+                                     since_ms))
             return true;
     }
     return false;
@@ -417,7 +413,7 @@ static bool same_access(const struct fp_entry *e, const struct fp_step *s, const
 {
     unsigned n = fp_step_is_dir(s) ? seen->answer->n_names : 0;
 
-    if (e->n_access != n || (n > 0 && e->names != seen->names))
+    if (e->n_access != n)
         return false;
     for (unsigned i = 0; i < n; i++) {
         if (!fp_access_equal(&e->access[i], &s->access[i]))
@@ -497,7 +493,7 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
         e->generation = ++c->last_generation;
     if (!is.unchanged)
         e->wanted_ms = 0;
-    if (!set_target(e, s))
+    if (!set_target(e, s) || !set_access(e, s, seen))
         e->generation = 0;
     if (e->parent != NULL)
         e->parent_generation = e->parent->generation;
@@ -507,7 +503,6 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->links = links_of(seen, s);
     e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode)) || (e->parent != NULL && e->parent->linked)
                 || has_traversed(seen, step);
-    set_access(c, e, s, seen);
     set_validity(c, e, step, seen);
     e->quiet = seen->meta != NULL && seen->meta->result->step_watches[step].quiet;
     set_dependencies(c, e, step, seen, is.same_inode);
@@ -537,24 +532,24 @@ static struct fp_entry *insert_step(struct fp_cache *c, const char *path, struct
     return e;
 }
 
-/* True if the steps may become entries below e, where the walk began: it is what it was then. */
+/* True if the steps may become entries below e, where the walk began: it is what it was then.  A walk that
+ * began before a name was appended did not look for that. */
 static bool may_insert(const struct fp_cache *c, size_t len, const struct fp_cache_base *base,
                        const struct fp_entry *e, const struct fp_answer *a)
 {
-    if (a->status != FP_OK || a->n_steps == 0 || a->steps[a->n_steps - 1].end > len
-        || fp_answer_is_failure(a))
+    if (a->status != FP_OK || a->n_names != c->names->n || a->n_steps == 0
+        || a->steps[a->n_steps - 1].end > len || fp_answer_is_failure(a))
         return false;
     return base == NULL || (e != NULL && e->generation == base->generation && !fp_entry_is_purged(c, e));
 }
 
-void fp_cache_insert(struct fp_cache *c, const char *path, size_t len, unsigned names,
+void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
                      const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,
                      struct fp_answer *a)
 {
     /* The entry to begin below; NULL for "/". */
     struct fp_entry *e = base != NULL ? fp_entry_find(c, path, base->len) : NULL;
-    const struct seen seen = { names,
-                               now_ms,
+    const struct seen seen = { now_ms,
                                a,
                                meta,
                                a->n_steps > 0 ? &a->steps[a->n_steps - 1] : NULL,

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FP_MAX_LISTS   16    /* lists of names of access files */
 #define FP_CACHE_LOOKS 4096u /* timers that the refreshes of one beat may look at */
 
 /* Files that are kept by their content, which lies elsewhere, and not by a descriptor. */

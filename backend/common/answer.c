@@ -31,7 +31,45 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->leasable = a->local = a->content = a->readable = a->unchanged = false;
     a->watched = a->above_watched = a->may_look = false;
     a->content_at = 0;
-    a->outline = NULL;
+    a->outline = false;
+}
+
+struct fp_chosen fp_choose(const struct fp_names *own, const struct fp_names *all)
+{
+    struct fp_chosen chosen = { .n = own->n };
+
+    for (unsigned i = 0; i < own->n; i++) {
+        const int at = fp_names_find(all, own->list[i].name, own->list[i].len);
+
+        if (at == -1)
+            return (struct fp_chosen){ .n = 0 };
+        chosen.at[i] = (unsigned)at;
+    }
+    return chosen;
+}
+
+unsigned fp_chosen_of(const struct fp_chosen *chosen, unsigned n_names)
+{
+    for (unsigned i = 0; i < chosen->n; i++) {
+        if (chosen->at[i] >= n_names)
+            return 0;
+    }
+    return chosen->n;
+}
+
+void fp_steps_choose(struct fp_step *steps, unsigned n, const struct fp_chosen *chosen)
+{
+    unsigned same = 0;
+
+    while (same < chosen->n && chosen->at[same] == same)
+        same++;
+    for (unsigned i = 0; same < chosen->n && i < n; i++) {
+        struct fp_access access[FP_MAX_NAMES];
+
+        memcpy(access, steps[i].access, sizeof(access));
+        for (unsigned k = 0; k < chosen->n; k++)
+            steps[i].access[k] = access[chosen->at[k]];
+    }
 }
 
 struct fp_outline fp_step_outline(const struct fp_step *s)
@@ -41,7 +79,7 @@ struct fp_outline fp_step_outline(const struct fp_step *s)
 
 struct fp_outline fp_answer_outline(const struct fp_answer *a, unsigned i)
 {
-    return a->outline != NULL && i + 1 < a->n_steps ? a->above[i] : fp_step_outline(&a->steps[i]);
+    return a->outline && i + 1 < a->n_steps ? a->above[i] : fp_step_outline(&a->steps[i]);
 }
 
 bool fp_answer_is_failure(const struct fp_answer *a)
@@ -357,7 +395,7 @@ static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
         const unsigned above = end;
 
         end = fp_answer_outline(a, i).end;
-        if (end <= above || (a->outline == NULL && !fp_step_is_dir(&a->steps[i - 1])))
+        if (end <= above || (!a->outline && !fp_step_is_dir(&a->steps[i - 1])))
             return false;
     }
     return last->end == x->path_len || (last->end < x->path_len && !fp_step_is_dir(last));
@@ -377,7 +415,7 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
 
 bool fp_answer_lacks_access_files(const struct fp_answer *a)
 {
-    if (a->outline != NULL)
+    if (a->outline)
         return a->no_access_files;
     for (unsigned i = 0; i + 1 < a->n_steps; i++) {
         for (unsigned n = 0; n < a->n_names; n++) {
@@ -402,7 +440,7 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
         HAS_FD | LOCAL | CONTENT | (x->from_worker ? UNCHANGED : LEASABLE | WATCHED);
     uint8_t flags;
 
-    a->outline = NULL;
+    a->outline = false;
     a->status = (fp_status)fp_get_u8(r);
     a->source = (enum fp_source)fp_get_u8(r);
     flags = fp_get_u8(r);

@@ -72,16 +72,15 @@ enum fp_source {
  * reason why there is no answer, and there are no steps.
  * fd: the last step's file opened O_RDONLY.  -1 where that is no regular file, may not be
  * read or is not the whole path.  The struct's holder owns it.
- * n_names: how many access files each directory has here: those that were asked about, or none.
+ * n_names: how many access files each directory has here: the daemon's, for a client those it chose, or none.
  * local: that file lies on a file system of this machine.
  * content: the file comes as its content; then it is local, too.  From a worker fd is a sealed
  * memfd with it (packet.h); a client finds it at content_at in the area of contents (contents.h).
  * readable: from the cache and the table of answers: there is a file to be had. Without content and descriptor
  * only a question brings it (fp_answer_is_unopened()).
  * outline: from the table only: the steps above the last lead to directories, and of them there is the
- * outline alone.  Few requests look at more, and fp_answer_view_fill_in() brings it.  It points to the names
- * that were asked about, which are the caller's.  NULL: all steps are there.
- * no_access_files: with an outline, that none of those names is in any directory above the last step.
+ * outline alone.  Few requests look at more, and fp_answer_view_fill_in() brings it.
+ * no_access_files: with an outline, that none of the names is in any directory above the last step.
  */
 struct fp_answer {
     fp_status status;
@@ -99,10 +98,20 @@ struct fp_answer {
                                  it was, and was not opened again */
     unsigned n_steps, n_names;
     bool no_access_files;
-    const struct fp_names *outline;
+    bool outline;
     struct fp_outline above[FP_MAX_STEPS - 1];
     struct fp_step steps[FP_MAX_STEPS]; /* few of them are used: all other fields stand in front */
 };
+
+/* Where a client's names of access files stand in the daemon's list; n is 0 where that lacks one. */
+struct fp_chosen {
+    unsigned n, at[FP_MAX_NAMES];
+};
+struct fp_chosen fp_choose(const struct fp_names *own, const struct fp_names *all);
+/* How many access files a client has of answers with n_names: its own, or none. */
+unsigned fp_chosen_of(const struct fp_chosen *chosen, unsigned n_names);
+/* Leaves of the steps' access files those of a client, in its order. */
+void fp_steps_choose(struct fp_step *steps, unsigned n, const struct fp_chosen *chosen);
 
 /* True if the step leads to a directory: only that leads further down. */
 bool fp_step_is_dir(const struct fp_step *s);

@@ -15,7 +15,7 @@
 #include "common/ring.h"
 #include "common/wire.h"
 
-#define MAGIC 0x46504135u /* "FPA5": another layout, another number */
+#define MAGIC 0x46504136u /* "FPA6": another layout, another number */
 
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
@@ -49,13 +49,13 @@ struct bucket {
     _Atomic uint64_t words[BUCKET];
 };
 
-#define KEY_MOST (1 + 1 + FP_MAX_NAMES * (1 + FP_MAX_NAME) + FP_MAX_PATH)
+#define KEY_MOST (1 + FP_MAX_PATH)
 
-/* Kind, names and path in one buffer. */
+/* Kind and path in one buffer. */
 struct key {
     uint8_t *bytes;
     size_t size; /* of the buffer */
-    size_t len, names_end;
+    size_t len;
     uint64_t hash;
 };
 
@@ -72,23 +72,9 @@ static void hash_key(struct key *k, const uint8_t secret[crypto_shorthash_KEYBYT
 static void set_key(struct key *k, enum kind kind, const char *path, size_t len, const uint8_t *secret)
 {
     k->bytes[0] = (uint8_t)kind;
-    memcpy(k->bytes + k->names_end, path, len);
-    k->len = k->names_end + len;
+    memcpy(k->bytes + 1, path, len);
+    k->len = 1 + len;
     hash_key(k, secret);
-}
-
-/* Returns false if these are no names, or a path of len bytes finds no room behind them. */
-static bool begin_key(struct key *k, const struct fp_names *names, size_t len)
-{
-    struct fp_writer w;
-
-    if (len > k->size)
-        return false;
-    fp_writer_init(&w, k->bytes, k->size - len);
-    fp_put_u8(&w, 0);
-    fp_put_names(&w, names);
-    k->names_end = w.len;
-    return !w.bad;
 }
 
 static uint64_t word_for(uint64_t hash, uint64_t at)
@@ -358,10 +344,10 @@ static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, co
     put_record(t);
 }
 
-void fp_answer_table_publish(struct fp_answer_table *t, const struct fp_names *names, const char *path,
-                             size_t len, const struct fp_answer *a)
+void fp_answer_table_publish(struct fp_answer_table *t, const char *path, size_t len,
+                             const struct fp_answer *a)
 {
-    if (a->status != FP_OK || !a->leasable || !begin_key(&t->key, names, len))
+    if (a->status != FP_OK || !a->leasable || len > FP_MAX_PATH)
         return;
     /* The order matters: the leaf may take the place of an old record of the directory. */
     put_leaf(t, path, len, a);
@@ -384,6 +370,7 @@ struct fp_answer_view {
     struct fp_ring_view ring;
     uint64_t mask; /* buckets less one */
     uint8_t key[crypto_shorthash_KEYBYTES];
+    struct fp_chosen chosen;
 };
 
 /* Reads what the head says of the index; false: it does not lie in front of the ring. */
@@ -397,12 +384,13 @@ static bool read_index_head(struct fp_answer_view *v)
     return n > 0 && (n & v->mask) == 0 && sizeof(*head) + n * sizeof(struct bucket) <= v->ring.data;
 }
 
-struct fp_answer_view *fp_answer_view_create(int fd, bool map)
+struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_chosen *chosen)
 {
     struct fp_answer_view *v = sodium_init() != -1 ? calloc(1, sizeof(*v)) : NULL;
 
     if (v == NULL)
         return NULL;
+    v->chosen = *chosen;
     if (fp_area_view_open(&v->area, fd, sizeof(struct fp_ring_head), map)
         && fp_ring_view_init(&v->ring, &v->area, MAGIC) && read_index_head(v))
         return v;
@@ -508,7 +496,6 @@ enum match {
 };
 
 struct question {
-    const struct fp_names *names;
     const char *path;
     size_t len;
     enum match match;
@@ -519,7 +506,7 @@ static bool begin_search(const struct fp_answer_view *v, enum kind kind, const s
 {
     if (q->len > FP_MAX_PATH)
         return false;
-    if (!begin_key(&x->key, q->names, q->len)) {
+    if (1 + q->len > x->key.size) {
         x->is_short = true;
         return false;
     }
@@ -554,26 +541,26 @@ static struct fp_outline get_outline(struct fp_reader *r)
     return o;
 }
 
-/* names: those that were asked about. */
-static bool get_leaf(struct fp_reader *r, const struct fp_names *names, struct fp_answer *a)
+static bool get_leaf(struct fp_reader *r, const struct fp_chosen *chosen, struct fp_answer *a)
 {
-    const uint8_t flags = fp_get_u8(r);
+    const uint8_t flags = fp_get_u8(r), n_names = fp_get_u8(r);
 
-    a->n_names = fp_get_u8(r);
+    a->n_names = fp_chosen_of(chosen, n_names);
     a->n_steps = fp_get_u8(r) + 1u;
-    if (a->n_names > FP_MAX_NAMES || a->n_steps > FP_MAX_STEPS
+    if (n_names > FP_MAX_NAMES || a->n_steps > FP_MAX_STEPS
         || (flags & ~(READABLE | LOCAL | WATCHED | CONTENT | NO_ACCESS_FILES)) != 0)
         return false;
     a->readable = (flags & READABLE) != 0;
     a->local = (flags & LOCAL) != 0;
     a->watched = (flags & WATCHED) != 0;
     a->content = (flags & CONTENT) != 0;
-    a->no_access_files = (flags & NO_ACCESS_FILES) != 0;
-    a->outline = a->n_steps > 1 ? names : NULL;
+    a->no_access_files = (flags & NO_ACCESS_FILES) != 0 && a->n_names > 0;
+    a->outline = a->n_steps > 1;
     for (unsigned i = 0; i + 1 < a->n_steps; i++)
         a->above[i] = get_outline(r);
     a->content_at = fp_get_u64(r);
-    fp_get_step(r, &a->steps[a->n_steps - 1], a->n_names);
+    fp_get_step(r, &a->steps[a->n_steps - 1], n_names);
+    fp_steps_choose(&a->steps[a->n_steps - 1], 1, chosen);
     return fp_reader_done(r);
 }
 
@@ -590,8 +577,8 @@ static bool find_leaf(const struct fp_answer_view *v, const struct question *q, 
 
     begin_answer(a);
     a->leasable = true;
-    return begin_search(v, LEAF, q, x) && find_record(v, x, &r) && get_leaf(&r, q->names, a)
-           && (a->n_names == 0 || a->n_names == q->names->n) && fp_answer_fits(a, q->len);
+    return begin_search(v, LEAF, q, x) && find_record(v, x, &r) && get_leaf(&r, &v->chosen, a)
+           && fp_answer_fits(a, q->len);
 }
 
 /* ---- a DIR ---- */
@@ -612,34 +599,44 @@ static bool get_dir_flags(struct fp_reader *r, struct fp_answer *a)
 }
 
 /* Puts the steps to a directory into *a, which has none. */
-static bool get_dir(struct fp_reader *r, struct fp_answer *a)
+static bool get_dir(struct fp_reader *r, const struct fp_chosen *chosen, struct fp_answer *a)
 {
+    unsigned n_names;
+
     if (!get_dir_flags(r, a))
         return false;
-    a->n_names = fp_get_u8(r);
+    n_names = fp_get_u8(r);
+    a->n_names = fp_chosen_of(chosen, n_names);
     a->n_steps = fp_get_u8(r);
-    if (a->n_names > FP_MAX_NAMES || a->n_steps == 0 || a->n_steps >= FP_MAX_STEPS)
+    if (n_names > FP_MAX_NAMES || a->n_steps == 0 || a->n_steps >= FP_MAX_STEPS)
         return false;
     for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
-        fp_get_step(r, &a->steps[i], a->n_names);
+        fp_get_step(r, &a->steps[i], n_names);
+    fp_steps_choose(a->steps, a->n_steps, chosen);
     return fp_reader_done(r);
 }
 
 /* Puts them into *a, which has an outline of them. */
-static bool get_above(struct fp_reader *r, enum match match, struct fp_answer *a)
+static bool get_above(struct fp_reader *r, const struct fp_chosen *chosen, enum match match,
+                      struct fp_answer *a)
 {
     const unsigned n = a->n_steps - 1;
+    unsigned n_names;
 
-    if (!get_dir_flags(r, a) || fp_get_u8(r) != a->n_names || fp_get_u8(r) != n)
+    if (!get_dir_flags(r, a))
+        return false;
+    n_names = fp_get_u8(r);
+    if (n_names > FP_MAX_NAMES || fp_chosen_of(chosen, n_names) != a->n_names || fp_get_u8(r) != n)
         return false;
     for (unsigned i = 0; i < n; i++) {
-        fp_get_step(r, &a->steps[i], a->n_names);
+        fp_get_step(r, &a->steps[i], n_names);
         if (r->bad || !matches(&a->steps[i], &a->above[i], match == PRESENT && i + 1 < n))
             return false;
     }
     if (!fp_reader_done(r))
         return false;
-    a->outline = NULL;
+    fp_steps_choose(a->steps, n, chosen);
+    a->outline = false;
     return true;
 }
 
@@ -651,8 +648,8 @@ static bool find_dir(const struct fp_answer_view *v, const struct question *q, s
     if (!begin_search(v, DIR, q, x) || !find_record(v, x, &r))
         return false;
     if (q->match != ANY)
-        return get_above(&r, q->match, a);
-    return get_dir(&r, a) && (a->n_names == 0 || a->n_names == q->names->n) && fp_answer_fits(a, q->len)
+        return get_above(&r, &v->chosen, q->match, a);
+    return get_dir(&r, &v->chosen, a) && fp_answer_fits(a, q->len)
            && fp_step_is_dir(&a->steps[a->n_steps - 1]);
 }
 
@@ -669,24 +666,23 @@ __attribute__((noinline)) static bool find_dir_usual(const struct fp_answer_view
 static bool find_above(const struct fp_answer_view *v, const char *path, enum match match,
                        struct fp_answer *a)
 {
-    const struct question q = { a->outline, path, a->above[a->n_steps - 2].end, match };
+    const struct question q = { path, a->above[a->n_steps - 2].end, match };
 
     return find_dir_usual(v, &q, a);
 }
 
 /* ---- what a client asks ---- */
 
-bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                         size_t len, struct fp_answer *a)
+bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, struct fp_answer *a)
 {
     uint8_t key[KEY_ROOM], bytes[LEAF_ROOM];
     struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
-    const struct question q = { names, path, len, ANY };
+    const struct question q = { path, len, ANY };
 
     if (!find_leaf(v, &q, a, &x) && !(x.is_short && find_long(find_leaf, v, &q, a)))
         return false;
     /* Each request asks for access files that are there. */
-    return a->n_names == 0 || a->outline == NULL || a->no_access_files || fp_answer_view_renew(v, path, a);
+    return a->n_names == 0 || !a->outline || a->no_access_files || fp_answer_view_renew(v, path, a);
 }
 
 bool fp_answer_view_fill_in(const struct fp_answer_view *v, const char *path, struct fp_answer *a)
@@ -702,10 +698,10 @@ bool fp_answer_view_renew(const struct fp_answer_view *v, const char *path, stru
     return true;
 }
 
-bool fp_answer_view_find_dir(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                             size_t len, struct fp_answer *a)
+bool fp_answer_view_find_dir(const struct fp_answer_view *v, const char *path, size_t len,
+                             struct fp_answer *a)
 {
-    const struct question q = { names, path, len, ANY };
+    const struct question q = { path, len, ANY };
 
     begin_answer(a);
     return find_dir_usual(v, &q, a);

@@ -4,13 +4,12 @@
  *
  * A sealed memfd: the head of a ring (ring.h), an index, the ring, whose items are records.
  *
- * A record is a LEAF or a DIR.  Its key is its kind (one byte), the list of access names and the path,
- * the list as in a LOOKUP.  A LEAF has the last step of the answer about its path, and of the steps
- * above an outline: their slots and generations.  Most requests need no more, unless there are access files.  A
- * DIR has the steps from "/" to a directory, once for all files in it.  It belongs to a LEAF only if its
- * last step has the very slot and generation of the LEAF's outline.  Where a directory further up has
- * changed, it is the newer one. The steps are encoded as in an ANSWER, and a reader decodes a copy.
- * docs/protocol.md has each field.
+ * A record is a LEAF or a DIR.  Its key is its kind (one byte) and the path.  A LEAF has the last step of the
+ * answer about its path, and of the steps above an outline: their slots and generations.  Most requests need
+ * no more, unless there are access files.  A DIR has the steps from "/" to a directory, once for all files in
+ * it.  It belongs to a LEAF only if its last step has the very slot and generation of the LEAF's outline.
+ * Where a directory further up has changed, it is the newer one. The steps are encoded as in an ANSWER, and a
+ * reader decodes a copy. docs/protocol.md has each field.
  *
  * The index is buckets of eight 64-bit words, one cache line each.  A word has 16 bits of the key's hash
  * (SipHash under a random key) and the record's position in units; 0: none.  A new record takes the word
@@ -25,7 +24,7 @@
  *
  * A reader that does not map the table may copy half of a word.  It then leads to some place of the
  * ring.  The reader takes only what lies there as a record of its own key, and no other bytes can look
- * like one: a record has numbers with zeros in front of its key, and names and paths have none.
+ * like one: a record has numbers with zeros in front of its key, and paths have none.
  *
  * Bytes are arbitrary to a reader: every size is checked against the area before use.
  *
@@ -43,7 +42,7 @@
 #include <stdint.h>
 
 struct fp_answer;
-struct fp_names;
+struct fp_chosen;
 
 #define FP_ANSWERS_LEAST (256u * 1024) /* bytes of the ring */
 
@@ -70,11 +69,11 @@ size_t fp_answer_table_size(const struct fp_answer_table *t);
 int fp_answer_table_fd(const struct fp_answer_table *t);
 
 /*
- * Publishes the answer about that path to clients that ask about the access files of these names. Only a
- * leasable answer is published.  A record that has it already is left; to find that costs two look-ups.
+ * Publishes the answer about that path, if it is leasable.  A record that has it already is left; to find
+ * that costs two look-ups.
  */
-void fp_answer_table_publish(struct fp_answer_table *t, const struct fp_names *names, const char *path,
-                             size_t len, const struct fp_answer *a);
+void fp_answer_table_publish(struct fp_answer_table *t, const char *path, size_t len,
+                             const struct fp_answer *a);
 
 struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_table *t);
 
@@ -82,21 +81,21 @@ struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_tabl
 
 struct fp_answer_view;
 
-/* map: map all of it, for processes with many threads (area.h).  The descriptor stays the caller's.
- * NULL with errno; EPROTO: the descriptor is no such table, or not sealed. */
-struct fp_answer_view *fp_answer_view_create(int fd, bool map);
+/* map: map all of it, for processes with many threads (area.h).  chosen: of the daemon's access files those
+ * that answers are to have; copied.  The descriptor stays the caller's.  NULL with errno; EPROTO: the
+ * descriptor is no such table, or not sealed. */
+struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_chosen *chosen);
 void fp_answer_view_destroy(struct fp_answer_view **v);
 
 /*
- * The answer about a path in normal form and the access files of these names.  *a is then a leasable
+ * The answer about a path in normal form.  *a is then a leasable
  * answer from the cache without a descriptor, in itself good.  Unless there are access files it is an outline
  * (answer.h).  a->readable says that there is
  * a file; with a->content its content is at a->content_at.  The answer may be used once the lease table is
  * current and each step's slot is valid there, both looked at afterwards.  False: there is none.
  * No system call but pread(2), no lock; may be called by several threads.
  */
-bool fp_answer_view_find(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                         size_t len, struct fp_answer *a);
+bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, struct fp_answer *a);
 
 /* Fills in the steps of an outline about that path.  False: the table has not, or no longer, those of that
  * moment; the outline stays. */
@@ -106,11 +105,11 @@ bool fp_answer_view_fill_in(const struct fp_answer_view *v, const char *path, st
 bool fp_answer_view_renew(const struct fp_answer_view *v, const char *path, struct fp_answer *a);
 
 /*
- * The steps to a directory in normal form, whose path has len bytes, with the access files of these
- * names. a->may_look and a->above_watched are about them.  The rest is as above: they may be
- * used once the lease table says so, looked at afterwards.  False: there are none.
+ * The steps to a directory in normal form, whose path has len bytes.  a->may_look and a->above_watched are
+ * about them.  The rest is as above: they may be used once the lease table says so, looked at afterwards.
+ * False: there are none.
  */
-bool fp_answer_view_find_dir(const struct fp_answer_view *v, const struct fp_names *names, const char *path,
-                             size_t len, struct fp_answer *a);
+bool fp_answer_view_find_dir(const struct fp_answer_view *v, const char *path, size_t len,
+                             struct fp_answer *a);
 
 #endif

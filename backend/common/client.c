@@ -38,6 +38,7 @@
 struct link {
     int sock;                   /* -1: none */
     struct fp_lease_view *view; /* NULL: there is no memory for it */
+    struct fp_chosen chosen;    /* of its names of access files */
 };
 
 struct fp_client {
@@ -49,6 +50,8 @@ struct fp_client {
     bool root_only;        /* root alone is trusted */
     bool compares;         /* the sights of daemon and process, */
     bool compares_files;   /* of files, too */
+    struct fp_names names; /* of access files, */
+    bool tells_names;      /* which the daemon is told */
     pthread_mutex_t mutex; /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
@@ -104,6 +107,12 @@ void fp_client_compare_sights(struct fp_client *c, bool files)
 {
     c->compares = true;
     c->compares_files = files;
+}
+
+void fp_client_set_names(struct fp_client *c, const struct fp_names *names, bool tell)
+{
+    c->names = *names;
+    c->tells_names = tell;
 }
 
 uid_t fp_client_maker(struct fp_client *c)
@@ -163,7 +172,7 @@ static bool begin(struct fp_client *c, struct link *l, uint64_t *id_r)
     pthread_mutex_lock(&c->mutex);
     allowed = c->pause_ms == 0 || fp_now_ms() >= c->retry_at_ms;
     *id_r = ++c->last_id;
-    *l = allowed && c->n_idle > 0 ? c->idle[--c->n_idle] : (struct link){ -1, NULL };
+    *l = allowed && c->n_idle > 0 ? c->idle[--c->n_idle] : (struct link){ .sock = -1 };
     pthread_mutex_unlock(&c->mutex);
     return allowed;
 }
@@ -177,7 +186,7 @@ static void keep(struct fp_client *c, struct link *l, bool answered)
         c->pause_ms = 0;
     if (l->sock != -1 && l->view != NULL && c->n_idle < c->max_idle) {
         c->idle[c->n_idle++] = *l;
-        *l = (struct link){ -1, NULL };
+        *l = (struct link){ .sock = -1 };
     }
     pthread_mutex_unlock(&c->mutex);
     hang_up(l);
@@ -198,7 +207,8 @@ struct passed {
 };
 
 /* Returns NULL if one of them is not as it should be, or there is no memory. */
-static struct fp_lease_view *create_view(const struct fp_client *c, const struct passed *p)
+static struct fp_lease_view *create_view(const struct fp_client *c, const struct passed *p,
+                                         const struct fp_chosen *chosen)
 {
     struct fp_lease_view *v = fp_lease_view_create(p->generations, p->referenced, p->events, p->alive);
     struct fp_answer_view *answers;
@@ -206,7 +216,7 @@ static struct fp_lease_view *create_view(const struct fp_client *c, const struct
 
     if (v == NULL)
         return NULL;
-    answers = fp_answer_view_create(p->answers, c->maps_tables);
+    answers = fp_answer_view_create(p->answers, c->maps_tables, chosen);
     contents = fp_contents_view_create(p->contents, c->maps_tables);
     fp_lease_view_attach(v, answers, contents);
     if (answers == NULL || contents == NULL)
@@ -214,8 +224,9 @@ static struct fp_lease_view *create_view(const struct fp_client *c, const struct
     return v;
 }
 
-/* All connections to one daemon share a mapping of its tables. */
-static struct fp_lease_view *view_of(struct fp_client *c, const struct passed *p)
+/* All connections to one daemon share a mapping of its tables.  Its list of names only grows at the end. */
+static struct fp_lease_view *view_of(struct fp_client *c, const struct passed *p,
+                                     const struct fp_chosen *chosen)
 {
     struct fp_lease_view *v;
 
@@ -224,7 +235,7 @@ static struct fp_lease_view *view_of(struct fp_client *c, const struct passed *p
         if (c->view != NULL)
             fp_lease_view_supersede(c->view);
         fp_lease_view_release(&c->view);
-        c->view = create_view(c, p);
+        c->view = create_view(c, p, chosen);
     }
     v = c->view;
     if (v != NULL)
@@ -345,23 +356,23 @@ static fp_status exchange(const struct link *l, fp_status encoded, const struct 
 }
 
 /* Receives the daemon's WELCOME, and with it the first area of its lease table. */
-static fp_status hear_welcome(struct fp_client *c, int sock, uint8_t *buf, int *generations_r)
+static fp_status hear_welcome(struct fp_client *c, struct link *l, uint8_t *buf, int *generations_r)
 {
     struct fp_frame f;
-    struct fp_sight view;
-    uint16_t version;
-    fp_status st = receive(sock, buf, &f, generations_r), said;
+    struct fp_welcome welcome;
+    fp_status st = receive(l->sock, buf, &f, generations_r), said;
 
     if (st != FP_OK)
         return st;
     if (f.type == FP_FRAME_ERROR && fp_error_decode(&f.body, &said) == FP_OK)
         return said == FP_VERSION ? FP_VERSION : FP_PROTOCOL;
     if (f.type != FP_FRAME_WELCOME || f.id != 0 || *generations_r == -1
-        || fp_welcome_decode(&f.body, &version, &view) != FP_OK)
+        || fp_welcome_decode(&f.body, &welcome) != FP_OK)
         return FP_PROTOCOL;
-    if (version != FP_WIRE_VERSION)
+    if (welcome.version != FP_WIRE_VERSION)
         return FP_VERSION;
-    return sees_the_same(c, &view) ? FP_OK : FP_ELSEWHERE;
+    l->chosen = fp_choose(&c->names, &welcome.names);
+    return sees_the_same(c, &welcome.sight) ? FP_OK : FP_ELSEWHERE;
 }
 
 /* Receives a frame of that type, which is nothing but a descriptor. */
@@ -378,7 +389,8 @@ static fp_status hear_descriptor(int sock, uint64_t deadline_ms, uint8_t *buf, e
 
 static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms, uint8_t buf[FP_MAX_FRAME])
 {
-    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
+    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION,
+                                    c->tells_names ? c->names : (struct fp_names){ .n = 0 } };
     struct fp_writer w;
     struct passed p = { -1, -1, -1, -1, -1, -1 };
     const struct {
@@ -395,11 +407,11 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
     fp_writer_init(&w, buf, FP_MAX_FRAME);
     st = send_frame(l->sock, fp_hello_encode(&w, &hello), &w);
     if (st == FP_OK)
-        st = limit(l->sock, deadline_ms) ? hear_welcome(c, l->sock, buf, &p.generations) : FP_TIMEOUT;
+        st = limit(l->sock, deadline_ms) ? hear_welcome(c, l, buf, &p.generations) : FP_TIMEOUT;
     for (size_t i = 0; i < n_rest && st == FP_OK; i++)
         st = hear_descriptor(l->sock, deadline_ms, buf, rest[i].type, rest[i].fd_r);
     if (st == FP_OK)
-        l->view = view_of(c, &p);
+        l->view = view_of(c, &p, &l->chosen);
     fp_close(&p.generations);
     for (size_t i = 0; i < n_rest; i++)
         fp_close(rest[i].fd_r);
@@ -484,9 +496,10 @@ static fp_status ask_lookup(const struct link *link, uint64_t id, struct questio
         fp_close(&fd);
         return FP_PROTOCOL;
     }
-    /* No names are allowed: the daemon knows a limited number of lists.  A FIFO or a directory
-     * would fail, or wait, in the middle of a response. */
-    if ((a->n_names != 0 && a->n_names != l.names.n) || (a->fd != -1 && !fp_is_readable_file(a->fd))) {
+    fp_steps_choose(a->steps, a->n_steps, &link->chosen);
+    a->n_names = fp_chosen_of(&link->chosen, a->n_names);
+    /* A FIFO or a directory would fail, or wait, in the middle of a response. */
+    if (a->fd != -1 && !fp_is_readable_file(a->fd)) {
         fp_close(&a->fd);
         return FP_PROTOCOL;
     }
@@ -624,13 +637,11 @@ fp_status fp_client_view(struct fp_client *c, struct fp_lease_view **view_r)
     return *view_r != NULL ? FP_OK : ask(c, &q);
 }
 
-fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, const struct fp_names *names,
-                           struct fp_answer *a, struct fp_lease_view **view_r)
+fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, struct fp_answer *a,
+                           struct fp_lease_view **view_r)
 {
-    struct fp_lookup l = { .path = path, .path_len = len };
+    const struct fp_lookup l = { .path = path, .path_len = len };
 
-    if (names != NULL)
-        l.names = *names;
     return fp_client_lookup_with(c, &l, a, view_r);
 }
 
@@ -650,9 +661,9 @@ static fp_status send_hint(const struct link *link, uint64_t id, const struct fp
     return st;
 }
 
-bool fp_client_hint(struct fp_client *c, const char *path, size_t len, const struct fp_names *names)
+bool fp_client_hint(struct fp_client *c, const char *path, size_t len)
 {
-    const struct fp_lookup l = { .path = path, .path_len = len, .names = *names, .hint = true };
+    const struct fp_lookup l = { .path = path, .path_len = len, .hint = true };
     struct link link;
     uint64_t id;
     fp_status st;

@@ -10,6 +10,7 @@
 #ifndef FP_CLIENT_H
 #define FP_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -62,6 +63,11 @@ enum fp_no_connection fp_client_no_connection(struct fp_client *client);
 /* After FP_ELSEWHERE: the difference between the two. */
 enum fp_sight_difference fp_client_difference(struct fp_client *client);
 
+/* Answers have the access files of these names, at most FP_MAX_NAMES, where the daemon looks for all of them;
+ * else they say nothing of any.  tell: the daemon is told of the names, and looks for them if its list has
+ * room. The names stay the caller's, and outlive the client.  To be called before the first question. */
+void fp_client_set_names(struct fp_client *client, const struct fp_names *names, bool tell);
+
 /* Has answers and contents mapped: for a process of many
  * threads (area.h).  To be called before the first question. */
 void fp_client_map_tables(struct fp_client *client);
@@ -78,8 +84,7 @@ void fp_client_destroy(struct fp_client **client);
 fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r);
 
 /*
- * Asks for a path in normal form, and for the access files of these names in
- * each of its directories (NULL: none).  FP_OK: *a is the daemon's answer, whose
+ * Asks for a path in normal form.  FP_OK: *a is the daemon's answer, whose
  * status may be a reason why there is none; a->fd is the caller's.
  * Otherwise: FP_AGAIN (a pause after a failure), FP_TIMEOUT, FP_CLOSED,
  * FP_VERSION, FP_PROTOCOL, FP_FOREIGN, FP_ELSEWHERE,
@@ -88,19 +93,19 @@ fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r
  * reference for the caller; NULL where there is none.  With a->content the file's content is at a->content_at
  * of the view's contents, for as long as it is not overwritten.
  */
-fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len,
-                           const struct fp_names *names, struct fp_answer *a, struct fp_lease_view **view_r);
+fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len, struct fp_answer *a,
+                           struct fp_lease_view **view_r);
 
 /* The same, with the flags of a LOOKUP; wish->deadline_ms is the client's own. */
 fp_status fp_client_lookup_with(struct fp_client *client, const struct fp_lookup *wish, struct fp_answer *a,
                                 struct fp_lease_view **view_r);
 
 /*
- * Names a path, and the names of a question about it, that the daemon may look up when it has time.  It is
+ * Names a path that the daemon may look up when it has time.  It is
  * for a path whose answer this process has from elsewhere.  Waits for nothing.  False: the hint is dropped,
  * since no connection is idle, or the daemon does not read.  Questions go on as if it had not been.
  */
-bool fp_client_hint(struct fp_client *client, const char *path, size_t len, const struct fp_names *names);
+bool fp_client_hint(struct fp_client *client, const char *path, size_t len);
 
 /*
  * Asks for a control operation.  FP_OK: *reply is the daemon's, whose status may

@@ -17,6 +17,7 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
     fp_put_u8(w, (uint8_t)((t->has_known ? HAS_KNOWN : 0) | (t->names_known ? NAMES_KNOWN : 0)));
     if (t->has_known)
         fp_put_meta(w, &t->known);
+    fp_put_names(w, &t->names);
     fp_put_lookup(w, &t->lookup);
     return fp_frame_end(w);
 }
@@ -35,6 +36,7 @@ fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
     t->names_known = (flags & NAMES_KNOWN) != 0;
     if (t->has_known)
         fp_get_meta(r, &t->known);
+    fp_get_names(r, &t->names);
     if (fp_lookup_decode(r, &t->lookup) != FP_OK)
         return FP_PROTOCOL;
     if (t->base_links > (t->base_len == 0 ? 0 : FP_MAX_LINKS) || flags > (HAS_KNOWN | NAMES_KNOWN)
@@ -69,7 +71,7 @@ fp_status fp_result_decode(struct fp_reader *r, const struct fp_task *t, int fd,
 
     if (st == FP_OK)
         st = fp_get_walk_result(r, result, a->n_steps);
-    if (st == FP_OK && a->status == FP_OK && a->n_names != t->lookup.names.n)
+    if (st == FP_OK && a->status == FP_OK && a->n_names != t->names.n)
         st = FP_PROTOCOL;
     if (st == FP_OK && a->content && fp_step_target(&a->steps[a->n_steps - 1])->size > t->content_max)
         st = FP_PROTOCOL;

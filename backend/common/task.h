@@ -13,6 +13,7 @@
 
 struct fp_task {
     struct fp_lookup lookup;
+    struct fp_names names; /* of access files, looked for in each directory */
     size_t base_len;      /* length of the path of the directory where the
                                   walk begins; 0: at "/", which is a step too */
     uint8_t base_links;   /* followed to reach it, all that are above it included */

@@ -147,6 +147,7 @@ fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h)
     fp_put_u32(w, FP_WIRE_MAGIC);
     fp_put_u16(w, h->version_min);
     fp_put_u16(w, h->version_max);
+    fp_put_names(w, &h->names);
     return fp_frame_end(w);
 }
 
@@ -156,35 +157,41 @@ fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h)
 
     h->version_min = fp_get_u16(r);
     h->version_max = fp_get_u16(r);
+    h->names.n = 0;
+    if (h->version_min <= FP_WIRE_VERSION && h->version_max >= FP_WIRE_VERSION)
+        fp_get_names(r, &h->names);
     /* A later version may append fields to its HELLO. */
     if (r->bad || magic != FP_WIRE_MAGIC || h->version_min > h->version_max)
         return FP_PROTOCOL;
     return FP_OK;
 }
 
-fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version, const struct fp_sight *view)
+fp_status fp_welcome_encode(struct fp_writer *w, const struct fp_welcome *h)
 {
+    const struct fp_sight *view = &h->sight;
     const uint64_t fields[] = { view->root_dev, view->root_ino, view->root_mount, view->mounts_ns,
                                 view->users_ns, view->time_ns,  view->mounts };
 
     fp_frame_begin(w, FP_FRAME_WELCOME, 0);
     fp_put_u32(w, FP_WIRE_MAGIC);
-    fp_put_u16(w, version);
+    fp_put_u16(w, h->version);
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         fp_put_u64(w, fields[i]);
+    fp_put_names(w, &h->names);
     return fp_frame_end(w);
 }
 
-fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r, struct fp_sight *view_r)
+fp_status fp_welcome_decode(struct fp_reader *r, struct fp_welcome *h)
 {
-    uint64_t *const fields[] = { &view_r->root_dev,  &view_r->root_ino, &view_r->root_mount,
-                                 &view_r->mounts_ns, &view_r->users_ns, &view_r->time_ns,
-                                 &view_r->mounts };
+    struct fp_sight *view = &h->sight;
+    uint64_t *const fields[] = { &view->root_dev, &view->root_ino, &view->root_mount, &view->mounts_ns,
+                                 &view->users_ns, &view->time_ns,  &view->mounts };
     uint32_t magic = fp_get_u32(r);
 
-    *version_r = fp_get_u16(r);
+    h->version = fp_get_u16(r);
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         *fields[i] = fp_get_u64(r);
+    fp_get_names(r, &h->names);
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 
@@ -252,7 +259,6 @@ void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l)
     fp_put_u8(w, (uint8_t)((l->fresh ? LOOKUP_FRESH : 0) | (l->no_stale_fd ? LOOKUP_NO_STALE_FD : 0)
                            | (l->hint ? LOOKUP_HINT : 0)));
     put_path(w, l->path, l->path_len);
-    fp_put_names(w, &l->names);
 }
 
 fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_lookup *l)
@@ -262,7 +268,7 @@ fp_status fp_lookup_encode(struct fp_writer *w, uint64_t id, const struct fp_loo
     return fp_frame_end(w);
 }
 
-static void get_names(struct fp_reader *r, struct fp_names *n)
+void fp_get_names(struct fp_reader *r, struct fp_names *n)
 {
     n->n = fp_get_u8(r);
     if (n->n > FP_MAX_NAMES) {
@@ -288,7 +294,6 @@ fp_status fp_lookup_decode(struct fp_reader *r, struct fp_lookup *l)
     l->hint = (flags & LOOKUP_HINT) != 0;
     l->path_len = fp_get_u16(r);
     l->path = (const char *)fp_get_bytes(r, l->path_len);
-    get_names(r, &l->names);
     if (!fp_reader_done(r) || (flags & ~LOOKUP_FLAGS) != 0 || !fp_path_is_normal(l->path, l->path_len))
         return FP_PROTOCOL;
     return FP_OK;
@@ -305,7 +310,6 @@ fp_status fp_control_encode(struct fp_writer *w, uint64_t id, const struct fp_co
         fp_put_u8(w, (uint8_t)c->level);
     } else if (c->op == FP_CONTROL_EXPLAIN) {
         put_path(w, c->path, c->path_len);
-        fp_put_names(w, &c->names);
     } else {
         fp_put_u8(w, (uint8_t)c->what);
         fp_put_u32(w, c->from);
@@ -342,7 +346,6 @@ static bool get_explain(struct fp_reader *r, struct fp_control *c)
 {
     c->path_len = fp_get_u16(r);
     c->path = (const char *)fp_get_bytes(r, c->path_len);
-    get_names(r, &c->names);
     return fp_reader_done(r) && fp_path_is_normal(c->path, c->path_len);
 }
 
@@ -427,12 +430,28 @@ bool fp_names_equal(const struct fp_names *a, const struct fp_names *b)
     return true;
 }
 
+bool fp_names_join(struct fp_names *all, const struct fp_names *more)
+{
+    const unsigned before = all->n;
+
+    for (unsigned i = 0; i < more->n; i++) {
+        if (fp_names_find(all, more->list[i].name, more->list[i].len) != -1)
+            continue;
+        if (all->n == FP_MAX_NAMES) {
+            all->n = before;
+            return false;
+        }
+        all->list[all->n++] = more->list[i];
+    }
+    return true;
+}
+
 void fp_names_copy(struct fp_names *to, char text[FP_NAMES_TEXT], const struct fp_names *names)
 {
     to->n = names->n;
     for (unsigned i = 0; i < names->n; i++) {
         to->list[i].len = names->list[i].len;
-        to->list[i].name = memcpy(text, names->list[i].name, names->list[i].len);
+        to->list[i].name = memmove(text, names->list[i].name, names->list[i].len);
         text += names->list[i].len;
     }
 }

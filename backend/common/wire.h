@@ -19,11 +19,11 @@
 #include "common/sight.h"
 
 #define FP_WIRE_MAGIC   0x46504348u /* "FPCH" */
-#define FP_WIRE_VERSION 4
+#define FP_WIRE_VERSION 5
 #define FP_MAX_FRAME    32768                                 /* bytes, header included */
 #define FP_FRAME_HEADER 16                                    /* bytes */
 #define FP_MAX_TEXT     255                                   /* bytes of an error's text */
-#define FP_MAX_NAMES    4                                     /* access file names in a question */
+#define FP_MAX_NAMES    4                                     /* of access files, of a client or a daemon */
 #define FP_MAX_REPORT   (FP_MAX_FRAME - FP_FRAME_HEADER - 15) /* bytes of text in a REPLY */
 #define FP_MAX_PARTS    64                                    /* of a report that a child reads */
 
@@ -90,16 +90,34 @@ fp_status fp_frame_end(struct fp_writer *w);
 /* Checks the header of the one frame in [p, p+n); FP_OK or FP_PROTOCOL. */
 fp_status fp_frame_parse(struct fp_frame *f, const void *p, size_t n);
 
-/* HELLO: the versions that a client speaks. */
+/* Names of access files (AccessFileName), which are looked for in every directory of a path: single
+ * components, in an order. */
+struct fp_names {
+    unsigned n;
+    struct {
+        const char *name; /* not terminated */
+        size_t len;
+    } list[FP_MAX_NAMES];
+};
+
+/* HELLO: the versions that a client speaks, and the names that it brings; they point into the reader's
+ * buffer. */
 struct fp_hello {
     uint16_t version_min, version_max;
+    struct fp_names names;
 };
 fp_status fp_hello_encode(struct fp_writer *w, const struct fp_hello *h);
 fp_status fp_hello_decode(struct fp_reader *r, struct fp_hello *h);
 
-/* WELCOME: the version that the daemon chose, and what it sees of the file system. */
-fp_status fp_welcome_encode(struct fp_writer *w, uint16_t version, const struct fp_sight *view);
-fp_status fp_welcome_decode(struct fp_reader *r, uint16_t *version_r, struct fp_sight *view_r);
+/* WELCOME: the version that the daemon chose, what it sees of the file system, and the names that it looks
+ * for. Decoding leaves these pointing into the reader's buffer. */
+struct fp_welcome {
+    uint16_t version;
+    struct fp_sight sight;
+    struct fp_names names;
+};
+fp_status fp_welcome_encode(struct fp_writer *w, const struct fp_welcome *h);
+fp_status fp_welcome_decode(struct fp_reader *r, struct fp_welcome *h);
 
 /* REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS: nothing but the descriptor. */
 fp_status fp_referenced_encode(struct fp_writer *w);
@@ -111,30 +129,18 @@ fp_status fp_contents_encode(struct fp_writer *w);
 /* CLOSED: nothing but the task's number. */
 fp_status fp_closed_encode(struct fp_writer *w, uint64_t id);
 
-/*
- * The names of access files (AccessFileName) that are asked about in every
- * directory of a path: single components, in the client's order.
- */
-struct fp_names {
-    unsigned n;
-    struct {
-        const char *name; /* not terminated */
-        size_t len;
-    } list[FP_MAX_NAMES];
-};
-/* Writes names as they stand in a LOOKUP: how many, then each with its length. */
+/* How many names, then each with its length.  Reading leaves them pointing into the reader's buffer. */
 void fp_put_names(struct fp_writer *w, const struct fp_names *n);
+void fp_get_names(struct fp_reader *r, struct fp_names *n);
 
 /*
  * LOOKUP.  path is absolute, in normal form (fp_path_is_normal) and not
- * terminated; decoding leaves it and the names pointing into the reader's
- * buffer.
+ * terminated; decoding leaves it pointing into the reader's buffer.
  */
 struct fp_lookup {
     uint32_t deadline_ms; /* how long the client waits */
     const char *path;
     size_t path_len;
-    struct fp_names names;
     bool fresh;       /* answered only by what is watched, or by a walk that begins after the question */
     bool no_stale_fd; /* a stale answer brings no descriptor: the client's close of it might hang */
     bool hint;        /* no answer comes; the daemon looks the path up if it has time for it */
@@ -178,10 +184,9 @@ struct fp_control {
     enum fp_scope scope; /* PURGE */
     const char *path;    /* PURGE, EXPLAIN; NULL for FP_SCOPE_ALL */
     size_t path_len;
-    unsigned level;        /* LOG */
-    struct fp_names names; /* EXPLAIN */
-    enum fp_report what;   /* REPORT */
-    uint32_t from;         /* REPORT: 0, or the last answer's next */
+    unsigned level;      /* LOG */
+    enum fp_report what; /* REPORT */
+    uint32_t from;       /* REPORT: 0, or the last answer's next */
 };
 fp_status fp_control_encode(struct fp_writer *w, uint64_t id, const struct fp_control *c);
 fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c);
@@ -210,6 +215,10 @@ int fp_names_find(const struct fp_names *names, const char *name, size_t len);
 
 /* True for the same names in the same order. */
 bool fp_names_equal(const struct fp_names *a, const struct fp_names *b);
+
+/* Appends the names that the list lacks; they stay the caller's.  False: it has no room for all of them, and
+ * is as it was. */
+bool fp_names_join(struct fp_names *all, const struct fp_names *more);
 
 #define FP_NAMES_TEXT (FP_MAX_NAMES * FP_MAX_NAME) /* bytes: room for the names of any list */
 /* Copies the list and its names; *to then points into text. */

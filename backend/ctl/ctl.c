@@ -153,7 +153,16 @@ bool ctl_add_name(struct fp_names *names, const char *name)
     return true;
 }
 
-bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names)
+void ctl_use_names(const struct ctl *ctl, struct fp_names *names)
+{
+    const bool given = names->n > 0;
+
+    if (!given)
+        ctl_add_name(names, CTL_ACCESS_FILE);
+    fp_client_set_names(ctl->client, names, given);
+}
+
+bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wants, struct fp_names *names)
 {
     static const struct option options[] = { { "access-file", required_argument, NULL, 'a' },
                                              { NULL, 0, NULL, 0 } };
@@ -170,8 +179,7 @@ bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *n
         ctl_misused(wants);
         return false;
     }
-    if (names->n == 0)
-        ctl_add_name(names, CTL_ACCESS_FILE);
+    ctl_use_names(ctl, names);
     return true;
 }
 

@@ -75,12 +75,16 @@ bool ctl_take_path(const struct ctl *ctl, const char *text, char *root, char *pa
 /* Adds the name of an access file to the list; false after saying why not. */
 bool ctl_add_name(struct fp_names *names, const char *name);
 
+/* Answers have the access files of these names, which the daemon is told; without any, of httpd's default if
+ * the daemon looks for that. */
+void ctl_use_names(const struct ctl *ctl, struct fp_names *names);
+
 /*
  * Reads a command line of any --access-file and one argument, which is argv[optind] afterwards.
- * Without names: httpd's default.  False after reporting the mistake; wants describes the
+ * The names are given to ctl_use_names().  False after reporting the mistake; wants describes the
  * argument.
  */
-bool ctl_take_names(int argc, char **argv, const char *wants, struct fp_names *names);
+bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wants, struct fp_names *names);
 
 /* The commands in files of their own; argv[0] is the command's name. */
 enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv);

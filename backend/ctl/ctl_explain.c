@@ -50,7 +50,7 @@ static enum ctl_exit read_knowledge(const struct request *r, struct knowledge *k
 {
     static uint8_t buf[FP_MAX_FRAME];
     const struct fp_control question = {
-        .op = FP_CONTROL_EXPLAIN, .path = r->path, .path_len = strlen(r->path), .names = r->names
+        .op = FP_CONTROL_EXPLAIN, .path = r->path, .path_len = strlen(r->path)
     };
     struct fp_reply reply;
     fp_status st = fp_client_control(r->ctl->client, &question, &reply, buf);
@@ -266,7 +266,7 @@ static enum ctl_exit explain_one(struct request *r, bool sub, enum ctl_end *end_
 
     if (rc != CTL_DONE)
         return rc;
-    st = fp_client_lookup(r->ctl->client, r->path, walk.len, &r->names, &a, NULL);
+    st = fp_client_lookup(r->ctl->client, r->path, walk.len, &a, NULL);
     if (st != FP_OK)
         return ctl_no_daemon(r->ctl, st);
     rc = r->ctl->json ? put_walk(r, &walk, &k, end_r) : print_walk(r, &walk, &k, end_r);
@@ -420,8 +420,7 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
     }
     if (optind + 1 != argc)
         return ctl_misused("explain takes one path or URL");
-    if (r.names.n == 0)
-        ctl_add_name(&r.names, CTL_ACCESS_FILE);
+    ctl_use_names(ctl, &r.names);
     if (r.n_indexes == 0)
         r.indexes[r.n_indexes++] = DEFAULT_INDEX;
     if (!ctl_take_path(ctl, argv[optind], r.root, r.path, &r.slash))

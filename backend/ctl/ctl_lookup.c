@@ -178,11 +178,11 @@ enum ctl_exit ctl_lookup(const struct ctl *ctl, int argc, char **argv)
     char path[FP_MAX_PATH + 1];
     fp_status st;
 
-    if (!ctl_take_names(argc, argv, "lookup takes one path", &names))
+    if (!ctl_take_names(ctl, argc, argv, "lookup takes one path", &names))
         return CTL_USAGE;
     if (!ctl_absolute(argv[optind], path))
         return CTL_FAILED;
-    st = fp_client_lookup(ctl->client, path, strlen(path), &names, &a, NULL);
+    st = fp_client_lookup(ctl->client, path, strlen(path), &a, NULL);
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
     if (ctl->json)

@@ -36,8 +36,7 @@ static fp_status outcome(const struct fp_answer *a, size_t path_len)
 }
 
 /* Warms one line of the list, without its line end.  Not FP_OK: there is no answer. */
-static fp_status warm_one(const struct ctl *ctl, const char *line, const struct fp_names *names,
-                          struct counts *n)
+static fp_status warm_one(const struct ctl *ctl, const char *line, struct counts *n)
 {
     static struct fp_answer a;
     char path[FP_MAX_PATH + 1];
@@ -47,7 +46,7 @@ static fp_status warm_one(const struct ctl *ctl, const char *line, const struct 
         n->failed++;
         return FP_OK;
     }
-    st = fp_client_lookup(ctl->client, path, strlen(path), names, &a, NULL);
+    st = fp_client_lookup(ctl->client, path, strlen(path), &a, NULL);
     if (st != FP_OK)
         return st;
     st = outcome(&a, strlen(path));
@@ -63,7 +62,7 @@ static fp_status warm_one(const struct ctl *ctl, const char *line, const struct 
     return FP_OK;
 }
 
-static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_names *names, struct counts *n)
+static fp_status warm_all(const struct ctl *ctl, FILE *list, struct counts *n)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -76,7 +75,7 @@ static fp_status warm_all(const struct ctl *ctl, FILE *list, const struct fp_nam
         if (len == 0)
             continue;
         if (strlen(line) == (size_t)len) {
-            st = warm_one(ctl, line, names, n);
+            st = warm_one(ctl, line, n);
         } else {
             n->failed++;
             ctl_complain("%s: a NUL byte follows: it is no path", line);
@@ -95,7 +94,7 @@ enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
     bool is_stdin, bad;
     fp_status st;
 
-    if (!ctl_take_names(argc, argv, "warm takes one list of paths, or - for standard input", &names))
+    if (!ctl_take_names(ctl, argc, argv, "warm takes one list of paths, or - for standard input", &names))
         return CTL_USAGE;
     file = argv[optind];
     is_stdin = strcmp(file, "-") == 0;
@@ -104,7 +103,7 @@ enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
         ctl_complain("cannot open the list of paths %s: %s", file, strerror(errno));
         return CTL_FAILED;
     }
-    st = warm_all(ctl, list, &names, &n);
+    st = warm_all(ctl, list, &n);
     bad = st == FP_OK && ferror(list) != 0;
     if (bad)
         ctl_complain("cannot read the list of paths %s: %s", file, strerror(errno));

@@ -201,10 +201,11 @@ static fp_status give(const struct fp_connection *conn, fp_status encoded, const
 }
 
 /* Sends the greeting.  The set of events is this client's alone, so that it can spoil no other's. */
-static fp_status welcome(struct fp_connection *conn)
+static fp_status welcome(struct fp_connection *conn, const struct fp_names *names)
 {
+    const struct fp_welcome hello = { FP_WIRE_VERSION, *conn->sees, *names };
     int events = fp_watch_event_set(conn->watch);
-    uint8_t buf[128];
+    uint8_t buf[128 + FP_NAMES_TEXT];
     struct fp_writer w;
     const struct {
         fp_status (*encode)(struct fp_writer *);
@@ -218,7 +219,7 @@ static fp_status welcome(struct fp_connection *conn)
 
     fp_writer_init(&w, buf, sizeof(buf));
     if (events != -1)
-        st = give(conn, fp_welcome_encode(&w, FP_WIRE_VERSION, conn->sees), &w,
+        st = give(conn, fp_welcome_encode(&w, &hello), &w,
                   fp_lease_table_generations_fd(conn->tables->leases));
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]) && st == FP_OK; i++) {
         fp_writer_init(&w, buf, sizeof(buf));
@@ -238,7 +239,7 @@ static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
     if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
         return FP_VERSION;
     set_timer(conn, 0);
-    return welcome(conn);
+    return welcome(conn, conn->ops->names(conn->ctx, &h.names));
 }
 
 static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)

@@ -15,6 +15,7 @@
 struct ev_loop;
 struct fp_answer;
 struct fp_connection;
+struct fp_names;
 struct fp_reply;
 struct fp_frame;
 struct fp_sight;
@@ -29,6 +30,8 @@ struct fp_connection_ops {
      * Anything but FP_OK ends the connection with that reason.
      */
     fp_status (*question)(void *ctx, struct fp_connection *conn, const struct fp_frame *frame);
+    /* A client brought these names of access files.  Returns those that the daemon looks for. */
+    const struct fp_names *(*names)(void *ctx, const struct fp_names *brought);
     /* The connection is about to be freed: forget it. */
     void (*closed)(void *ctx, struct fp_connection *conn);
 };

@@ -73,7 +73,14 @@ static void on_closed(void *ctx, struct fp_connection *conn)
     free(m);
 }
 
-static const struct fp_connection_ops member_ops = { on_question, on_closed };
+static const struct fp_names *on_names(void *ctx, const struct fp_names *brought)
+{
+    const struct fp_listener_settings *s = &((const struct member *)ctx)->listener->settings;
+
+    return s->ops->names(s->ctx, brought);
+}
+
+static const struct fp_connection_ops member_ops = { on_question, on_names, on_closed };
 
 static void admit(struct fp_listener *l, int sock, bool root)
 {

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "cache/cache.h"
-#include "cache/names_registry.h"
 #include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/memory.h"
 #include "common/turn.h"
 #include "ipc/connection.h"
@@ -43,7 +43,10 @@ struct fp_dispatch {
     struct fp_mount_health *health;
     struct fp_walks *walks;
     struct fp_questions questions;
-    struct fp_names_registry names;
+    struct fp_names names;         /* of access files, those that clients brought; point into text, */
+    char names_text[FP_NAMES_TEXT];
+    struct fp_names listed; /* and those that the next daemon shall look for */
+    char listed_text[FP_NAMES_TEXT];
     struct fp_publisher publisher;
     struct fp_restore *restore; /* NULL: nothing was to be restored */
     struct fp_dispatch_settings settings;
@@ -84,8 +87,7 @@ static bool refresh(void *ctx)
         const struct fp_lookup l = { .path = next.path, .path_len = next.len, .hint = true };
 
         fp_observe_hit(d->observer, next.path, next.len);
-        if (fp_walk_find(d->walks, &l, next.names) == NULL
-            && fp_walk_start(d->walks, &l, next.names, &st) != NULL)
+        if (fp_walk_find(d->walks, &l) == NULL && fp_walk_start(d->walks, &l, &st) != NULL)
             d->counts.refreshed++;
     }
     return fp_walks_counts(d->walks).inflight > 0;
@@ -167,38 +169,38 @@ static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, si
  * path has no answer otherwise.  Returns the walk that
  * looks; NULL: all above is known, or no walk could begin.
  */
-static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
+static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l)
 {
     struct fp_lookup above = *l;
     size_t from;
 
     while (above.path_len > 1 && is_out(d, l->path, above.path_len, &from))
         above.path_len = from > 1 ? fp_path_parent_len(l->path, from) : 1;
-    if (fp_cache_lookup(d->cache, above.path, above.path_len, names_id, fp_now_ms(), &d->answer))
+    if (fp_cache_lookup(d->cache, above.path, above.path_len, fp_now_ms(), &d->answer))
         return NULL;
-    return fp_walk_find_or_start(d->walks, &above, names_id);
+    return fp_walk_find_or_start(d->walks, &above);
 }
 
 /* The path's walk waits for the walk above it, and then finds its mount out of service. */
 static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                                const struct fp_lookup *l, unsigned names_id, struct fp_walk *above)
+                                const struct fp_lookup *l, struct fp_walk *above)
 {
-    struct fp_walk *w = fp_walk_find(d->walks, l, names_id);
+    struct fp_walk *w = fp_walk_find(d->walks, l);
     const bool joined = w != NULL;
 
     if (w == NULL)
-        w = fp_walk_start_after(d->walks, l, names_id, above);
+        w = fp_walk_start_after(d->walks, l, above);
     return w != NULL ? fp_walk_wait(w, conn, id, l, joined) : FP_UNAVAILABLE;
 }
 
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                               const struct fp_lookup *l, unsigned names_id)
+                               const struct fp_lookup *l)
 {
-    struct fp_walk *above = know_above(d, l, names_id);
+    struct fp_walk *above = know_above(d, l);
 
-    if (fp_question_answer_stale(&d->questions, conn, id, l, names_id))
+    if (fp_question_answer_stale(&d->questions, conn, id, l))
         return;
-    if (above == NULL || wait_for_above(d, conn, id, l, names_id, above) != FP_OK)
+    if (above == NULL || wait_for_above(d, conn, id, l, above) != FP_OK)
         fp_question_refuse(&d->questions, conn, id, FP_UNAVAILABLE);
 }
 
@@ -218,10 +220,9 @@ static void on_moved(void *ctx, void *walk, uint32_t mount)
 
 /* ---- questions ---- */
 
-static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
-                 unsigned names_id)
+static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l)
 {
-    struct fp_walk *w = fp_walk_find(d->walks, l, names_id);
+    struct fp_walk *w = fp_walk_find(d->walks, l);
     const bool joined = w != NULL;
     fp_status st = FP_OK;
 
@@ -229,28 +230,26 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
         d->counts.joined++;
     } else {
         d->counts.misses++;
-        w = l->fresh ? fp_walk_start_fresh(d->walks, l, names_id, &st)
-                     : fp_walk_start(d->walks, l, names_id, &st);
+        w = (l->fresh ? fp_walk_start_fresh : fp_walk_start)(d->walks, l, &st);
     }
     if (w != NULL)
         st = fp_walk_wait(w, conn, id, l, joined);
     /* A mount in service gets no walk, either, while closes of its files or killed workers hang. */
-    if (st == FP_UNAVAILABLE && fp_question_answer_stale(&d->questions, conn, id, l, names_id))
+    if (st == FP_UNAVAILABLE && fp_question_answer_stale(&d->questions, conn, id, l))
         return;
     if (st != FP_OK)
         fp_question_refuse(&d->questions, conn, id, st);
 }
 
-static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l, unsigned names_id)
+static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l)
 {
-    return (l->fresh ? fp_cache_lookup_watched : fp_cache_lookup)(d->cache, l->path, l->path_len, names_id,
+    return (l->fresh ? fp_cache_lookup_watched : fp_cache_lookup)(d->cache, l->path, l->path_len,
                                                                   fp_now_ms(), &d->answer);
 }
 
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l)
 {
-    unsigned names_id;
     size_t from;
 
     /* No answer has room for such a path, and the cost of its question must not depend on its length. */
@@ -259,52 +258,88 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
         return;
     }
     relieve(d);
-    names_id = fp_names_registry_add(&d->names, &l->names, fp_now_ms());
     fp_coherence_catch_up(d->coherence);
     fp_observe_hit(d->observer, l->path, l->path_len);
     if (!ev_is_active(&d->idle))
         ev_timer_again(d->loop, &d->idle);
-    if (is_known(d, l, names_id)) {
+    if (is_known(d, l)) {
         d->counts.hits++;
-        fp_publish(&d->publisher, &l->names, l->path, l->path_len, &d->answer);
+        fp_publish(&d->publisher, l->path, l->path_len, &d->answer);
         fp_connection_answer(conn, id, &d->answer);
     } else if (is_out(d, l->path, l->path_len, &from)) {
-        answer_unavailable(d, conn, id, l, names_id);
+        answer_unavailable(d, conn, id, l);
     } else {
-        walk(d, conn, id, l, names_id);
+        walk(d, conn, id, l);
     }
 }
 
 void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
 {
-    const unsigned names_id = fp_names_registry_add(&d->names, &l->names, fp_now_ms());
     fp_status st;
     size_t from;
 
-    if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS || fp_walk_find(d->walks, l, names_id) != NULL)
+    if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS || fp_walk_find(d->walks, l) != NULL)
         return;
     relieve(d);
     fp_coherence_catch_up(d->coherence);
-    if (is_known(d, l, names_id))
+    if (is_known(d, l))
         /* The record of it may have given its place to others. */
-        fp_publish(&d->publisher, &l->names, l->path, l->path_len, &d->answer);
+        fp_publish(&d->publisher, l->path, l->path_len, &d->answer);
     else if (has_room_for_hint(d) && !is_out(d, l->path, l->path_len, &from)
-             && fp_walk_start(d->walks, l, names_id, &st) != NULL)
+             && fp_walk_start(d->walks, l, &st) != NULL)
         d->counts.hinted++;
     else
         d->counts.hints_dropped++;
 }
 
-size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree)
+static size_t forget(struct fp_dispatch *d, const char *path, size_t len, bool tree)
 {
     size_t n;
 
     fp_walks_mark_stale(d->walks, path, len);
     n = fp_cache_forget(d->cache, path, len, tree);
-    d->counts.purged += n;
     if (tree && fp_cache_reclaim(d->cache, AT_ONCE) && !ev_is_active(&d->reclaim))
         ev_timer_again(d->loop, &d->reclaim);
     return n;
+}
+
+size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree)
+{
+    const size_t n = forget(d, path, len, tree);
+
+    d->counts.purged += n;
+    return n;
+}
+
+/* ---- access files ---- */
+
+/* Appends the names to the daemon's list, if there is room for all. */
+static void look_for(void *ctx, const struct fp_names *names)
+{
+    struct fp_dispatch *d = ctx;
+    struct fp_names all = d->names;
+
+    if (!fp_names_join(&all, names)) {
+        fp_log(FP_LOG_WARNING, 92,
+               "clients have brought more than %d names of access files: httpd looks for others itself; give "
+               "all hosts the same AccessFileName, then restart flashpached",
+               FP_MAX_NAMES);
+        return;
+    }
+    if (all.n == d->names.n)
+        return;
+    fp_names_copy(&d->names, d->names_text, &all);
+    forget(d, "/", 1, true);
+}
+
+const struct fp_names *fp_dispatch_add_names(struct fp_dispatch *d, const struct fp_names *brought)
+{
+    struct fp_names listed = d->listed;
+
+    look_for(d, brought);
+    if (fp_names_join(&listed, brought))
+        fp_names_copy(&d->listed, d->listed_text, &listed);
+    return &d->names;
 }
 
 void fp_dispatch_shed_files(struct fp_dispatch *d)
@@ -323,25 +358,23 @@ static bool is_in_service(void *ctx, const char *path, size_t len)
 
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len)
 {
-    const struct fp_restore_deps deps = { d->loop,   d->cache,          d->walks,      d->workers,
-                                          &d->names, d->settings.roots, is_in_service, d };
+    const struct fp_restore_deps deps = { d->loop,           d->cache, d->walks,      d->workers,
+                                          d->settings.roots, look_for, is_in_service, d };
 
     d->restore = fp_restore_create(&deps, text, len);
 }
 
 /* A list that is being written. */
 struct listing {
-    const struct fp_dispatch *dispatch;
+    const struct fp_names *names;
     struct fp_warm_text *text;
 };
 
-static bool list_path(void *ctx, const char *path, size_t len, unsigned names_id)
+static bool list_path(void *ctx, const char *path, size_t len)
 {
-    static const struct fp_names none = { .n = 0 };
     const struct listing *l = ctx;
 
-    return fp_warm_add(l->text, names_id != 0 ? &l->dispatch->names.lists[names_id - 1].names : &none, path,
-                       len);
+    return fp_warm_add(l->text, l->names, path, len);
 }
 
 bool fp_dispatch_is_restored(const struct fp_dispatch *d)
@@ -351,14 +384,10 @@ bool fp_dispatch_is_restored(const struct fp_dispatch *d)
 
 bool fp_dispatch_list_some(struct fp_dispatch *d, struct fp_cache_cursor *at, struct fp_warm_text *text)
 {
-    struct listing l = { d, text };
+    /* Until a client has come, those of the list before. */
+    struct listing l = { d->listed.n > 0 ? &d->listed : &d->names, text };
 
     return fp_cache_list_some(d->cache, at, fp_now_ms(), list_path, &l);
-}
-
-const struct fp_names_registry *fp_dispatch_names(const struct fp_dispatch *d)
-{
-    return &d->names;
 }
 
 /* ---- start and end ---- */
@@ -383,11 +412,12 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     d->idle.data = d;
     d->idle.repeat = IDLE_SECONDS;
     d->give_back_bytes = GIVE_BACK_BYTES;
-    d->names.cache = d->cache = d->questions.cache = cache;
+    d->cache = d->questions.cache = cache;
+    fp_cache_set_names(cache, &d->names);
     d->workers = workers;
     d->coherence = coherence;
     d->settings = *settings;
-    fp_publisher_init(&d->publisher, cache, tables, &d->names);
+    fp_publisher_init(&d->publisher, cache, tables);
     d->health = fp_mount_health_create(loop, &health, settings->mount_timeout_ms);
     if (d->health != NULL)
         d->walks = fp_walks_create(

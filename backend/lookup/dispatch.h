@@ -22,7 +22,7 @@ struct fp_coherence;
 struct fp_connection;
 struct fp_dispatch;
 struct fp_lookup;
-struct fp_names_registry;
+struct fp_names;
 struct fp_observer;
 struct fp_tables;
 struct fp_cache_cursor;
@@ -87,8 +87,13 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
 /* No descriptor is left: the cache gives some of its files up. */
 void fp_dispatch_shed_files(struct fp_dispatch *d);
 
-/* The lists of names that clients asked about. */
-const struct fp_names_registry *fp_dispatch_names(const struct fp_dispatch *d);
+/*
+ * A client brought these names of access files.  Where the daemon's list has room for all that it lacks they
+ * are appended to it; what is known of directories is then forgotten, and looked for anew.  Returns the list,
+ * the dispatch's.  No name leaves it, so a client knows by their number which of its names an answer speaks
+ * of.
+ */
+const struct fp_names *fp_dispatch_add_names(struct fp_dispatch *d, const struct fp_names *brought);
 
 struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d);
 

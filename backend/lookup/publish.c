@@ -3,26 +3,16 @@
 #include "lookup/publish.h"
 
 #include "cache/cache.h"
-#include "cache/names_registry.h"
 #include "common/answer_table.h"
 #include "common/clock.h"
 #include "common/contents.h"
 #include "common/packet.h"
 #include "common/tables.h"
 
-static const struct fp_names none = { .n = 0 };
-
-void fp_publish(struct fp_publisher *p, const struct fp_names *names, const char *path, size_t len,
-                const struct fp_answer *a)
+void fp_publish(struct fp_publisher *p, const char *path, size_t len, const struct fp_answer *a)
 {
     if (p->tables != NULL)
-        fp_answer_table_publish(p->tables->answers, names, path, len, a);
-}
-
-void fp_publish_registered(struct fp_publisher *p, unsigned names_id, const char *path, size_t len,
-                           const struct fp_answer *a)
-{
-    fp_publish(p, names_id != 0 ? &p->names->lists[names_id - 1].names : &none, path, len, a);
+        fp_answer_table_publish(p->tables->answers, path, len, a);
 }
 
 /* ---- contents ---- */
@@ -38,11 +28,10 @@ static bool keep(void *ctx, const char *path, size_t len, uint64_t at)
 static void moved(void *ctx, const char *path, size_t len, uint64_t from, uint64_t to)
 {
     struct fp_publisher *p = ctx;
-    unsigned names_id;
 
-    if (fp_cache_move_content(p->cache, path, len, from, to, &names_id)
-        && fp_cache_lookup_inserted(p->cache, path, len, names_id, fp_now_ms(), &p->answer))
-        fp_publish_registered(p, names_id, path, len, &p->answer);
+    if (fp_cache_move_content(p->cache, path, len, from, to)
+        && fp_cache_lookup_inserted(p->cache, path, len, fp_now_ms(), &p->answer))
+        fp_publish(p, path, len, &p->answer);
 }
 
 static void dropped(void *ctx, const char *path, size_t len, uint64_t at)
@@ -72,11 +61,9 @@ void fp_publisher_renew_tables(struct fp_publisher *p)
         fp_contents_set_ops(p->tables->contents, &contents_ops, p);
 }
 
-void fp_publisher_init(struct fp_publisher *p, struct fp_cache *cache, const struct fp_tables *tables,
-                       const struct fp_names_registry *names)
+void fp_publisher_init(struct fp_publisher *p, struct fp_cache *cache, const struct fp_tables *tables)
 {
     p->cache = cache;
     p->tables = tables;
-    p->names = names;
     fp_publisher_renew_tables(p);
 }

@@ -11,28 +11,21 @@
 #include "common/answer.h"
 
 struct fp_cache;
-struct fp_names_registry;
 struct fp_tables;
 
 struct fp_publisher {
     struct fp_cache *cache;
     const struct fp_tables *tables; /* NULL: there are none */
-    const struct fp_names_registry *names;
     struct fp_answer answer; /* for a file whose content has another place */
 };
 
 /* All are the caller's, and outlive it. */
-void fp_publisher_init(struct fp_publisher *p, struct fp_cache *cache, const struct fp_tables *tables,
-                       const struct fp_names_registry *names);
+void fp_publisher_init(struct fp_publisher *p, struct fp_cache *cache, const struct fp_tables *tables);
 /* The tables have been replaced.  The cache has forgotten the contents. */
 void fp_publisher_renew_tables(struct fp_publisher *p);
 
 /* As fp_answer_table_publish(). */
-void fp_publish(struct fp_publisher *p, const struct fp_names *names, const char *path, size_t len,
-                const struct fp_answer *a);
-/* As above, for clients that ask with the registered list of that names_id. */
-void fp_publish_registered(struct fp_publisher *p, unsigned names_id, const char *path, size_t len,
-                           const struct fp_answer *a);
+void fp_publish(struct fp_publisher *p, const char *path, size_t len, const struct fp_answer *a);
 
 /* Puts the content that a worker sent among the others, and closes its memfd: a->content_at is its place.
  * FP_OK, also where the worker sent none; FP_FAILED: there is no place for it. */

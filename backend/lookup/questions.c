@@ -22,12 +22,12 @@ void fp_question_refuse(struct fp_questions *qs, struct fp_connection *conn, uin
 }
 
 /* NULL: there is none, or it is not allowed. */
-static const struct fp_answer *find_stale(struct fp_questions *qs, const struct fp_lookup *l,
-                                          unsigned names_id, bool fresh, bool no_fd)
+static const struct fp_answer *find_stale(struct fp_questions *qs, const struct fp_lookup *l, bool fresh,
+                                          bool no_fd)
 {
     struct fp_answer *a = &qs->stale;
 
-    if (!fp_cache_lookup_stale(qs->cache, l->path, l->path_len, names_id, fresh, fp_now_ms(), a))
+    if (!fp_cache_lookup_stale(qs->cache, l->path, l->path_len, fresh, fp_now_ms(), a))
         return NULL;
     qs->counts.stale++;
     if (no_fd)
@@ -36,9 +36,9 @@ static const struct fp_answer *find_stale(struct fp_questions *qs, const struct 
 }
 
 bool fp_question_answer_stale(struct fp_questions *qs, struct fp_connection *conn, uint64_t id,
-                              const struct fp_lookup *l, unsigned names_id)
+                              const struct fp_lookup *l)
 {
-    const struct fp_answer *a = find_stale(qs, l, names_id, l->fresh, l->no_stale_fd);
+    const struct fp_answer *a = find_stale(qs, l, l->fresh, l->no_stale_fd);
 
     if (a != NULL)
         fp_connection_answer(conn, id, a);
@@ -61,7 +61,7 @@ void fp_waiter_answer(struct fp_waiter *wt, fp_status why, const struct fp_answe
     const struct fp_answer *stale = NULL;
 
     if (why != FP_REFUSED && fp_answer_is_failure(a))
-        stale = find_stale(qs, wt->walked, wt->names_id, wt->fresh, wt->no_stale_fd);
+        stale = find_stale(qs, wt->walked, wt->fresh, wt->no_stale_fd);
     free_waiter(wt);
     if (stale != NULL)
         a = stale;
@@ -91,7 +91,7 @@ static void on_deadline(struct ev_loop *loop, ev_timer *timer, int events)
 
 fp_status fp_question_wait(struct fp_questions *qs, struct fp_waiters *all, struct fp_connection *conn,
                            uint64_t id, const struct fp_lookup *l, bool joined,
-                           const struct fp_lookup *walked, unsigned names_id)
+                           const struct fp_lookup *walked)
 {
     struct fp_waiter *wt = fp_memory_take_zeroed(1, sizeof(*wt));
     const uint32_t ms = l->deadline_ms < MAX_DEADLINE_MS ? l->deadline_ms : MAX_DEADLINE_MS;
@@ -103,7 +103,6 @@ fp_status fp_question_wait(struct fp_questions *qs, struct fp_waiters *all, stru
     wt->conn = conn;
     wt->id = id;
     wt->walked = walked;
-    wt->names_id = names_id;
     wt->fresh = l->fresh;
     wt->no_stale_fd = l->no_stale_fd;
     wt->joined = joined;

@@ -39,7 +39,6 @@ struct fp_waiter {
     struct fp_connection *conn;
     uint64_t id;
     const struct fp_lookup *walked; /* the walk's */
-    unsigned names_id;
     bool fresh, no_stale_fd; /* as in struct fp_lookup */
     bool joined;             /* the walk was under way when the question came */
     ev_timer deadline;
@@ -50,7 +49,7 @@ TAILQ_HEAD(fp_waiters, fp_waiter);
  * which stays until the walk ends.  FP_OK or FP_NOMEM. */
 fp_status fp_question_wait(struct fp_questions *qs, struct fp_waiters *all, struct fp_connection *conn,
                            uint64_t id, const struct fp_lookup *l, bool joined,
-                           const struct fp_lookup *walked, unsigned names_id);
+                           const struct fp_lookup *walked);
 /* The connection waits no longer, and gets no answer. */
 void fp_question_leave(struct fp_connection *conn);
 
@@ -62,7 +61,7 @@ void fp_waiters_answer(struct fp_waiters *all, fp_status why, const struct fp_an
 /* Answers a question that waits for nothing by a stale
  * answer; false: there is none, and the question remains. */
 bool fp_question_answer_stale(struct fp_questions *qs, struct fp_connection *conn, uint64_t id,
-                              const struct fp_lookup *l, unsigned names_id);
+                              const struct fp_lookup *l);
 /* Answers that there is no answer, and counts that. */
 void fp_question_refuse(struct fp_questions *qs, struct fp_connection *conn, uint64_t id, fp_status why);
 

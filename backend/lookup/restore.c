@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "cache/cache.h"
-#include "cache/names_registry.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/memory.h"
@@ -20,7 +19,6 @@
 #define TURN_PATHS   32  /* looked at in a turn: some 16,000 a second, which no disk bears */
 #define TURN_WALKS   32  /* begun in a turn, about: a path's directories have walks of their own */
 #define MOST_WALKS   256 /* under way, questions' own included; their directories' walks among them */
-#define MOST_LISTS   8   /* of names: the registry has room for twice as many */
 
 struct fp_restore {
     struct fp_restore_deps deps;
@@ -33,26 +31,15 @@ struct fp_restore {
     ev_timer timer;
 };
 
-/* The file is not trusted: its lists must not take the place of clients'. */
-static unsigned names_id_of(const struct fp_restore *r, const struct fp_names *names)
+static bool is_known(const struct fp_restore *r, const struct fp_lookup *l)
 {
-    const unsigned known = fp_names_registry_find(r->deps.names, names);
-
-    if (known != 0 || r->deps.names->n >= MOST_LISTS)
-        return known;
-    return fp_names_registry_add(r->deps.names, names, fp_now_ms());
-}
-
-static bool is_known(const struct fp_restore *r, const struct fp_lookup *l, unsigned names_id)
-{
-    const struct fp_cache_view v = fp_cache_view(r->deps.cache, l->path, l->path_len, names_id, fp_now_ms());
+    const struct fp_cache_view v = fp_cache_view(r->deps.cache, l->path, l->path_len, fp_now_ms());
 
     return v.state == FP_VIEW_KNOWN;
 }
 
 static void restore(struct fp_restore *r, const struct fp_lookup *l)
 {
-    unsigned names_id;
     fp_status why;
 
     if (!fp_path_is_within(l->path, l->path_len, r->deps.roots)
@@ -60,11 +47,11 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
         r->left_out++;
         return;
     }
-    names_id = names_id_of(r, &l->names);
-    if (is_known(r, l, names_id) || fp_walk_find(r->deps.walks, l, names_id) != NULL)
+    r->deps.add_names(r->deps.ctx, &r->reader.names);
+    if (is_known(r, l) || fp_walk_find(r->deps.walks, l) != NULL)
         return;
-    if (fp_walk_start_top_down(r->deps.walks, l, names_id, &why) != NULL
-        || (why == FP_BUSY && fp_walk_start(r->deps.walks, l, names_id, &why) != NULL))
+    if (fp_walk_start_top_down(r->deps.walks, l, &why) != NULL
+        || (why == FP_BUSY && fp_walk_start(r->deps.walks, l, &why) != NULL))
         r->walks++;
     else
         r->left_out++;

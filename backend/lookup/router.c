@@ -49,13 +49,20 @@ static fp_status on_question(void *ctx, struct fp_connection *conn, const struct
     }
 }
 
+static const struct fp_names *on_names(void *ctx, const struct fp_names *brought)
+{
+    const struct fp_router *r = ctx;
+
+    return fp_dispatch_add_names(r->dispatch, brought);
+}
+
 static void on_closed(void *ctx, struct fp_connection *conn)
 {
     (void)ctx;
     fp_question_leave(conn);
 }
 
-const struct fp_connection_ops fp_router_ops = { on_question, on_closed };
+const struct fp_connection_ops fp_router_ops = { on_question, on_names, on_closed };
 
 void fp_router_out_of_descriptors(void *ctx)
 {

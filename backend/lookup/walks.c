@@ -10,7 +10,6 @@
 #include <sys/queue.h>
 
 #include "cache/cache.h"
-#include "cache/names_registry.h"
 #include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/clock.h"
@@ -48,23 +47,21 @@ struct fp_walk {
     fp_status parent_status;  /* while it is ready to go on */
     LIST_ENTRY(fp_walk) link; /* while it is detached */
     bool detached;
-    struct fp_task task;       /* its lookup points into key, and into the registry of names: held there */
+    struct fp_task task;       /* its lookup points into path */
     struct fp_cache_base base; /* fd: a copy of our own, -1: begins at "/" */
     bool from_root;            /* it was submitted to begin at "/", whatever is known */
     uint32_t mount;            /* where it is expected to end */
     unsigned waited;           /* questions that waited for it, until now */
-    unsigned names_id;
     bool outdated;    /* its path was forgotten since it was submitted */
     size_t stale_len; /* so much of its path leads to a forgotten one: a walk that
                                       ends there says something of that one, too */
-    size_t key_len;
-    char key[]; /* names_id in one byte, then the path */
+    char path[];
 };
 
 struct fp_walks {
     struct fp_walks_deps deps;
     size_t max;
-    struct fp_walk *by_key;
+    struct fp_walk *by_path;
     LIST_HEAD(, fp_walk) detached;
     struct siblings ready; /* to go on: their directory's walk has ended */
     ev_timer rest;         /* goes on with those that one turn has not done */
@@ -77,20 +74,12 @@ struct fp_walks {
 
 /* ---- the table ---- */
 
-static void make_key(char *key, const struct fp_lookup *l, unsigned names_id)
-{
-    key[0] = (char)names_id;
-    memcpy(key + 1, l->path, l->path_len);
-}
-
 FP_HASH_DIAGNOSTICS_OFF
-struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
+struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l)
 {
-    char key[1 + FP_MAX_PATH];
     struct fp_walk *w;
 
-    make_key(key, l, names_id);
-    HASH_FIND(hh, ws->by_key, key, 1 + l->path_len, w);
+    HASH_FIND(hh, ws->by_path, l->path, l->path_len, w);
     return w;
 }
 
@@ -98,7 +87,7 @@ static void detach(struct fp_walk *w)
 {
     if (w->detached)
         return;
-    HASH_DEL(w->walks->by_key, w);
+    HASH_DEL(w->walks->by_path, w);
     w->detached = true;
     LIST_INSERT_HEAD(&w->walks->detached, w, link);
 }
@@ -107,7 +96,7 @@ static void detach_mount(struct fp_walks *ws, uint32_t mount)
 {
     struct fp_walk *w, *next;
 
-    HASH_ITER(hh, ws->by_key, w, next) {
+    HASH_ITER(hh, ws->by_path, w, next) {
         if (w->mount == mount && !w->follows)
             detach(w);
     }
@@ -124,7 +113,7 @@ static void mark_stale(struct fp_walk *w, const char *path, size_t len)
     if (common > w->stale_len)
         w->stale_len = common;
     if (common == len
-        || (common == parent_len && fp_names_find(&l->names, name, (size_t)(path + len - name)) != -1))
+        || (common == parent_len && fp_names_find(&w->task.names, name, (size_t)(path + len - name)) != -1))
         w->outdated = true;
 }
 
@@ -135,7 +124,7 @@ void fp_walks_mark_stale(struct fp_walks *ws, const char *path, size_t len)
     fp_detours_forget(&ws->detours, path, len);
     LIST_FOREACH(w, &ws->detached, link)
         mark_stale(w, path, len);
-    HASH_ITER(hh, ws->by_key, w, next) {
+    HASH_ITER(hh, ws->by_path, w, next) {
         mark_stale(w, path, len);
         if (w->outdated)
             detach(w);
@@ -146,7 +135,6 @@ FP_HASH_DIAGNOSTICS_ON
 static void discard(struct fp_walk *w)
 {
     LIST_REMOVE(w, link);
-    fp_names_registry_release(w->walks->deps.names, w->names_id);
     fp_close_file(&w->base.fd, w->base.mount);
     free(w);
 }
@@ -157,7 +145,7 @@ fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t i
                        bool joined)
 {
     const fp_status st = fp_question_wait(w->walks->deps.questions, &w->waiters, conn, id, l, joined,
-                                          &w->task.lookup, w->names_id);
+                                          &w->task.lookup);
 
     if (st != FP_OK)
         return st;
@@ -293,10 +281,9 @@ static bool end_from_cache(struct fp_walk *w, const struct fp_answer *a)
     const struct fp_lookup *l = &w->task.lookup;
     struct fp_walks *ws = w->walks;
 
-    if (!fp_cache_lookup_inserted(ws->deps.cache, l->path, l->path_len, w->names_id, fp_now_ms(),
-                                  &ws->answer))
+    if (!fp_cache_lookup_inserted(ws->deps.cache, l->path, l->path_len, fp_now_ms(), &ws->answer))
         return false;
-    fp_publish_registered(ws->deps.publisher, w->names_id, l->path, l->path_len, &ws->answer);
+    fp_publish(ws->deps.publisher, l->path, l->path_len, &ws->answer);
     ws->answer.source = FP_SOURCE_WORKER;
     if (fp_answer_is_unopened(&ws->answer) && a != NULL && (a->content || a->fd != -1) && is_same_file(&ws->answer, a)) {
         ws->answer.fd = a->fd;
@@ -398,38 +385,32 @@ uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, si
 
 FP_HASH_DIAGNOSTICS_OFF
 /* Returns NULL if there are too many walks. */
-static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
+static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l)
 {
     struct fp_mount_health *health = ws->deps.health;
     struct fp_walk *w = NULL;
     size_t from;
 
     if (ws->counts.inflight < ws->max)
-        w = fp_memory_take_zeroed(1, sizeof(*w) + 1 + l->path_len);
+        w = fp_memory_take_zeroed(1, sizeof(*w) + l->path_len);
     if (w == NULL)
         return NULL;
     w->walks = ws;
     w->base.fd = -1;
-    w->names_id = names_id;
-    w->key_len = 1 + l->path_len;
-    make_key(w->key, l, names_id);
+    memcpy(w->path, l->path, l->path_len);
     w->task.lookup = *l;
-    w->task.lookup.path = w->key + 1;
-    w->task.lookup.names.n = 0;
+    w->task.lookup.path = w->path;
     w->task.lookup.fresh = w->task.lookup.no_stale_fd = false;
-    if (names_id != 0)
-        w->task.lookup.names = ws->deps.names->lists[names_id - 1].names;
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
     w->mount = fp_walks_expected_mount(ws, l->path, l->path_len, &from);
     if (fp_mount_health_enter(health, w->mount) <= (ws->max + 1) / 2)
-        HASH_ADD_KEYPTR(hh, ws->by_key, w->key, w->key_len, w);
+        HASH_ADD_KEYPTR(hh, ws->by_path, w->path, l->path_len, w);
     if (w->hh.tbl == NULL) {
         fp_mount_health_leave(health, w->mount);
         free(w);
         return NULL;
     }
-    fp_names_registry_hold(ws->deps.names, names_id, fp_now_ms());
     ws->counts.inflight++;
     w->number = ++ws->counts.begun;
     return w;
@@ -447,7 +428,7 @@ static void take_base(struct fp_walk *w, bool parent_only)
     w->task.base_len = w->task.base_links = 0;
     w->task.names_known = false;
     w->base.fd = -1;
-    if (fp_cache_find_base(cache, l->path, l->path_len, min_len, w->names_id, fp_now_ms(), &w->base))
+    if (fp_cache_find_base(cache, l->path, l->path_len, min_len, fp_now_ms(), &w->base))
         w->base.fd = fcntl(w->base.fd, F_DUPFD_CLOEXEC, 0);
     if (w->base.fd == -1)
         return;
@@ -478,6 +459,7 @@ static fp_status submit(struct fp_walk *w)
     /* The walk will look after all that was forgotten until now, and after the questions that wait. */
     TAILQ_FOREACH(wt, &w->waiters, link)
         wt->joined = false;
+    w->task.names = *deps->names;
     w->outdated = false;
     w->stale_len = 0;
     w->task.content_max =
@@ -505,10 +487,9 @@ static void follow(struct fp_walk *w, struct fp_walk *parent)
     TAILQ_INSERT_TAIL(&parent->children, w, sibling);
 }
 
-struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                    struct fp_walk *parent)
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, struct fp_walk *parent)
 {
-    struct fp_walk *w = create(ws, l, names_id);
+    struct fp_walk *w = create(ws, l);
 
     if (w != NULL)
         follow(w, parent);
@@ -540,7 +521,7 @@ static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir,
                && known == dir->path_len);
 }
 
-static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l,
                                      struct above above, fp_status *why_r);
 
 /*
@@ -565,7 +546,7 @@ static fp_status begin(struct fp_walk *w, struct above above)
     dir.path_len = fp_path_parent_len(dir.path, dir.path_len);
     if (!may_wait_above(w, &dir, above))
         return begin(w, nothing_above);
-    p = find_or_begin(w->walks, &dir, w->names_id, (struct above){ above.levels - 1, above.in_use }, &why);
+    p = find_or_begin(w->walks, &dir, (struct above){ above.levels - 1, above.in_use }, &why);
     if (p == NULL)
         return why;
     follow(w, p);
@@ -584,46 +565,43 @@ static struct fp_walk *if_begun(struct fp_walk *w, fp_status st, fp_status *why_
 }
 
 /* NULL and *why_r: it could not begin. */
-static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l,
                              struct above above, fp_status *why_r)
 {
-    struct fp_walk *w = create(ws, l, names_id);
+    struct fp_walk *w = create(ws, l);
 
     return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 
 /* The same, unless it is under way. */
-static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
+static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l,
                                      struct above above, fp_status *why_r)
 {
-    struct fp_walk *w = fp_walk_find(ws, l, names_id);
+    struct fp_walk *w = fp_walk_find(ws, l);
 
-    return w != NULL ? w : start(ws, l, names_id, above, why_r);
+    return w != NULL ? w : start(ws, l, above, why_r);
 }
 
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id)
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l)
 {
     fp_status why;
 
-    return find_or_begin(ws, l, names_id, nothing_above, &why);
+    return find_or_begin(ws, l, nothing_above, &why);
 }
 
-struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                              fp_status *why_r)
+struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r)
 {
-    return start(ws, l, names_id, at_question, why_r);
+    return start(ws, l, at_question, why_r);
 }
 
-struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                       fp_status *why_r)
+struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r)
 {
-    return start(ws, l, names_id, at_restart, why_r);
+    return start(ws, l, at_restart, why_r);
 }
 
-struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                    fp_status *why_r)
+struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r)
 {
-    struct fp_walk *w = create(ws, l, names_id);
+    struct fp_walk *w = create(ws, l);
 
     return if_begun(w, w != NULL ? submit_from_root(w) : FP_BUSY, why_r);
 }
@@ -664,7 +642,7 @@ static void keep(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_re
     const struct fp_walk_meta meta = { result, validity };
 
     fp_coherence_validity(deps->coherence, result, a->n_steps, validity);
-    fp_cache_insert(deps->cache, l->path, l->path_len, w->names_id, w->base.fd != -1 ? &w->base : NULL,
+    fp_cache_insert(deps->cache, l->path, l->path_len, w->base.fd != -1 ? &w->base : NULL,
                     w->task.names_known ? w->base.asked_ms : began_ms, &meta, a);
 }
 
@@ -801,8 +779,8 @@ void fp_walks_destroy(struct fp_walks **wsp)
     if (ws == NULL)
         return;
     ev_timer_stop(ws->deps.loop, &ws->rest);
-    while (ws->by_key != NULL)
-        detach(ws->by_key);
+    while (ws->by_path != NULL)
+        detach(ws->by_path);
     while ((w = LIST_FIRST(&ws->detached)) != NULL)
         discard(w);
     fp_detours_clear(&ws->detours);
@@ -832,5 +810,5 @@ bool fp_walks_have_room(const struct fp_walks *ws)
 /* The table keeps the order in which they were added. */
 bool fp_walks_have_ended(const struct fp_walks *ws, uint64_t n)
 {
-    return ws->by_key == NULL || ws->by_key->number > n;
+    return ws->by_path == NULL || ws->by_path->number > n;
 }

@@ -5,8 +5,7 @@
  * in it share one.  That one begins at the nearest open directory, or waits for the one above if that is
  * known or was in use, else at "/".  All functions run on the loop.
  *
- * Walks differ by their path and the names_id (names_registry.h) of the access files
- * that they look for.  No further question may join a detached walk.
+ * No further question may join a detached walk.
  */
 #ifndef FP_WALKS_H
 #define FP_WALKS_H
@@ -23,7 +22,7 @@ struct fp_coherence;
 struct fp_connection;
 struct fp_lookup;
 struct fp_mount_health;
-struct fp_names_registry;
+struct fp_names;
 struct fp_observer;
 struct fp_publisher;
 struct fp_questions;
@@ -38,7 +37,7 @@ struct fp_walks_deps {
     struct fp_worker_pool *workers;
     struct fp_coherence *coherence;
     struct fp_mount_health *health;
-    struct fp_names_registry *names;
+    const struct fp_names *names; /* of access files, for a walk that a worker gets now */
     struct fp_publisher *publisher;
     struct fp_questions *questions;
 };
@@ -63,23 +62,19 @@ bool fp_walks_have_room(const struct fp_walks *ws);
 bool fp_walks_have_ended(const struct fp_walks *ws, uint64_t n);
 
 /* The walk that is under way and may be joined; NULL: there is none. */
-struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id);
+struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l);
 /* As above, or a walk that begins now, at the nearest open directory; NULL: it could not begin. */
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id);
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l);
 /* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
-struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                              fp_status *why_r);
+struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r);
 /* The same for a path that was in use: up to eight directories above it
  * that are not open yet, on its mount, are walked before it, each once. */
-struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                       fp_status *why_r);
+struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r);
 /* Begins a walk at "/", whatever is known; none may be under way.  NULL and *why_r: it could not begin. */
-struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                    fp_status *why_r);
+struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r);
 /* Begins a walk when parent, the walk to its directory, has ended.  NULL: there are too
  * many. */
-struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, unsigned names_id,
-                                    struct fp_walk *parent);
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, struct fp_walk *parent);
 
 /*
  * Lets the connection have the walk's answer, or after nine tenths of l's deadline that there is none.

@@ -194,6 +194,6 @@ bool fp_warm_next(struct fp_warm_reader *r, struct fp_lookup *l_r)
     }
     if (line == NULL || line[0] != '/')
         return false;
-    *l_r = (struct fp_lookup){ .path = line, .path_len = len, .names = r->names };
+    *l_r = (struct fp_lookup){ .path = line, .path_len = len };
     return true;
 }

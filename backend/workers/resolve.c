@@ -378,7 +378,7 @@ static fp_status look_by_name(const struct walk *w, const char *name, struct fp_
 /* Looks for access files in w->dir, which the answer's next step leads to. */
 static void look_for_names(const struct walk *w)
 {
-    const struct fp_names *names = &w->task->lookup.names;
+    const struct fp_names *names = &w->task->names;
     struct fp_step *s = &w->a->steps[w->a->n_steps];
 
     for (unsigned i = 0; i < names->n && fp_step_is_dir(s); i++) {
@@ -481,7 +481,7 @@ void fp_resolve(const struct fp_resolver *r, const struct fp_task *t, int base, 
     fp_server_clock_learn(t->clock_dev, t->clock_ms);
     fp_answer_init(a, FP_OK);
     fp_walk_result_init(result);
-    a->n_names = l->names.n;
+    a->n_names = w.task->names.n;
     memcpy(copy, l->path, l->path_len);
     copy[l->path_len] = '\0';
     st = begin(&w, base);

@@ -86,14 +86,13 @@ static bool read_content(pool *p, const struct fp_held *file, size_t size, struc
 static bool fetch(request_rec *r, const struct place *at, const char *path, const struct fp_access *x,
                   struct content *c)
 {
-    const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_held file;
     enum fp_count outcome;
     bool ok;
 
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return false;
-    if (fp_lookup13(&settings->names, path, strlen(path), at->fresh, &file, &outcome) != FP_OK)
+    if (fp_lookup13(path, strlen(path), at->fresh, &file, &outcome) != FP_OK)
         return false;
     ok = is_file(&file, x) && read_content(r->pool, &file, (size_t)x->size, c);
     fp_held_end(&file);
@@ -163,15 +162,16 @@ static bool add_parsed(request_rec *r, const struct place *at, unsigned name)
 static bool inject(request_rec *r, const struct place *at)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
+    const unsigned n = settings->names_asked ? at->held->answer->n_names : 0;
     unsigned name = 0;
 
     if (at->override == OR_NONE || is_known(r, at))
         return true;
-    while (name < at->held->answer->n_names && at->step->access[name].status == FP_ABSENT)
+    while (name < n && at->step->access[name].status == FP_ABSENT)
         name++;
-    if (name < at->held->answer->n_names)
+    if (name < n)
         return at->step->access[name].status == FP_OK && add_parsed(r, at, name);
-    if (!settings->names_complete || at->held->answer->n_names != settings->names.n)
+    if (!settings->names_complete || n != settings->names.n)
         return false;
     add(r, at, NULL);
     return true;

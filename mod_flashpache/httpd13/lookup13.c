@@ -27,9 +27,9 @@ static void sweep(void)
     fp_open_files_sweep();
 }
 
-static fp_status ask(const struct fp_names *names, bool fresh, struct fp_held *h)
+static fp_status ask(bool fresh, struct fp_held *h)
 {
-    const struct fp_lookup wish = { .path = h->path, .path_len = h->path_len, .names = *names, .fresh = fresh };
+    const struct fp_lookup wish = { .path = h->path, .path_len = h->path_len, .fresh = fresh };
     fp_status st = fp_client_lookup_with(fp_child_client, &wish, &answer, &h->view);
 
     if (st == FP_OK)
@@ -37,8 +37,7 @@ static fp_status ask(const struct fp_names *names, bool fresh, struct fp_held *h
     return st == FP_OK && !fp_held_take_file(h) ? FP_NOMEM : st;
 }
 
-fp_status fp_lookup13(const struct fp_names *names, const char *path, size_t len, bool fresh, struct fp_held *h_r,
-                      enum fp_count *outcome_r)
+fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *h_r, enum fp_count *outcome_r)
 {
     bool known;
     fp_status st;
@@ -46,13 +45,13 @@ fp_status fp_lookup13(const struct fp_names *names, const char *path, size_t len
     sweep();
     *h_r = (struct fp_held){ .answer = &answer, .path = path, .path_len = len };
     *outcome_r = FP_COUNT_LEASE;
-    st = fp_shared_find(fp_child_client, names, fresh, h_r, &known);
+    st = fp_shared_find(fp_child_client, fresh, h_r, &known);
     if (st == FP_OK && (fp_held_is_unopened(h_r) || !fp_held_fill_in(h_r))) {
         fp_held_end(h_r);
         st = FP_ABSENT;
     }
     if (st == FP_ABSENT) {
-        st = ask(names, fresh, h_r);
+        st = ask(fresh, h_r);
         *outcome_r = fp_outcome_of_source(answer.source);
     }
     if (st != FP_OK)

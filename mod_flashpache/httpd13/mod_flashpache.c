@@ -31,6 +31,7 @@
 #define IDLE 1 /* connections of a child, which has one thread */
 
 static bool as_root; /* httpd was started so */
+static const struct fp_names *asked;
 
 static bool engine_is_on(const server_rec *s)
 {
@@ -65,6 +66,7 @@ static void init(server_rec *s, pool *p)
     as_root = geteuid() == 0;
     for (server_rec *each = s; each != NULL; each = each->next)
         fp_settings_finish(p, each);
+    asked = fp_settings_ask(s);
     if (!engine_is_on(s))
         return;
     fp_counters13_begin();
@@ -95,6 +97,7 @@ static void start_child(server_rec *s, pool *p)
     if (as_root)
         fp_client_trust_root_only(fp_child_client);
     fp_client_compare_sights(fp_child_client, !settings->elsewhere);
+    fp_client_set_names(fp_child_client, asked, true);
     fp_shared_init(settings->leases > 0);
     fp_open_files_init((unsigned)settings->leases, NULL);
 }

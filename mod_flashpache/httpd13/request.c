@@ -183,7 +183,7 @@ static void look_up(request_rec *r, const struct question *q)
     fp_status st;
 
     ap_block_alarms();
-    st = fp_lookup13(&q->settings->names, q->path, q->len, q->fresh, &held, &outcome);
+    st = fp_lookup13(q->path, q->len, q->fresh, &held, &outcome);
     if (st == FP_OK)
         use(r, &held, q->fresh);
     ap_unblock_alarms();

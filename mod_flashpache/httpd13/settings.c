@@ -129,6 +129,17 @@ void fp_settings_finish(pool *p, server_rec *s)
         take_names(p, core->access_name, n);
 }
 
+const struct fp_names *fp_settings_ask(server_rec *s)
+{
+    const struct fp_names *asked = &fp_settings_of(s)->names;
+
+    for (const server_rec *each = s; each != NULL && asked->n == 0; each = each->next)
+        asked = &fp_settings_of(each)->names;
+    for (const server_rec *each = s; each != NULL; each = each->next)
+        fp_settings_of(each)->names_asked = fp_names_equal(&fp_settings_of(each)->names, asked);
+    return asked;
+}
+
 struct fp_overrides fp_settings_overrides(const server_rec *s)
 {
     const core_dir_config *top = ap_get_module_config(s->lookup_defaults, &core_module);

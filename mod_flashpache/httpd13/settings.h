@@ -28,6 +28,7 @@ struct fp_settings {
     /* fp_settings_finish() computes the members below. */
     struct fp_names names; /* AccessFileName; none where AllowOverride is None everywhere */
     bool names_complete;   /* no further AccessFileName */
+    bool names_asked;      /* they are the list that the child asks about */
     bool restricts_links;  /* in some directory links are not simply followed */
 };
 
@@ -38,6 +39,8 @@ void *fp_settings_merge(pool *p, void *base, void *add);
 
 /* Call it once the configuration is complete. */
 void fp_settings_finish(pool *p, server_rec *s);
+/* After that, for all servers: the names that a child asks about, those of the first server that has any. */
+const struct fp_names *fp_settings_ask(server_rec *s);
 
 struct fp_settings *fp_settings_of(const server_rec *s);
 

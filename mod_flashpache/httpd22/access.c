@@ -31,14 +31,16 @@ static void give(request_rec *r, const char *dir, int override, int override_opt
 
 /* True if the answer says that the directory has none of the access files, whatever core looks for. A
  * name below a file is none, too. */
-static bool has_none(const struct fp_request *q, const struct fp_step *s, const struct fp_rules *rules)
+static bool has_none(const struct fp_settings *settings, const struct fp_request *q, const struct fp_step *s)
 {
+    const struct fp_rules *rules = settings->rules;
+
     if (!fp_step_is_dir(s))
         return true;
-    if (rules->n_names != q->held->answer->n_names)
+    if (rules->n_names != settings->own.n || q->held->answer->n_names == 0)
         return false;
-    for (unsigned i = 0; i < q->held->answer->n_names; i++) {
-        if (s->access[i].status != FP_ABSENT)
+    for (unsigned i = 0; i < settings->own.n; i++) {
+        if (s->access[settings->own.at[i]].status != FP_ABSENT)
             return false;
     }
     return true;
@@ -59,7 +61,8 @@ static void give_parsed(request_rec *r, const struct fp_request *q, const struct
 
 void fp_access_give(request_rec *r, struct fp_request *q, unsigned n_dirs)
 {
-    const struct fp_rules *rules = fp_settings_of(r->server)->rules;
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    const struct fp_rules *rules = settings->rules;
     const struct htaccess_result *before = r->htaccess;
 
     for (unsigned i = 0; i < n_dirs && rules->n_overrides > 0; i++) {
@@ -70,7 +73,7 @@ void fp_access_give(request_rec *r, struct fp_request *q, unsigned n_dirs)
 
         if (fp_access_file_is_known(before, dir))
             continue;
-        if (!has_none(q, s, rules))
+        if (!has_none(settings, q, s))
             give_parsed(r, q, s);
         else
             for (unsigned k = 0; k < rules->n_overrides; k++)

@@ -60,6 +60,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
         fp_settings_finish(pconf, each);
         fp_rules_take(pconf, each, fp_settings_of(each));
     }
+    fp_settings_share_names(s);
     status = check_shadow(s);
     if (status != OK || is_first_pass(s))
         return status;

@@ -114,7 +114,7 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
         a.content = true;
         a.content_at = ++last_place;
     }
-    fp_cache_insert(c, path, len, 0, NULL, now_ms - p->how / 64, p->how % 2 == 0 ? &meta : NULL, &a);
+    fp_cache_insert(c, path, len, NULL, now_ms - p->how / 64, p->how % 2 == 0 ? &meta : NULL, &a);
     FUZZ_MUST(a.fd == -1);
 }
 
@@ -122,12 +122,11 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
 static void place(struct fp_cache *c, const char *path, size_t len, uint8_t how)
 {
     const uint64_t at = last_place - how / 64;
-    unsigned names;
 
     fp_cache_content_is_used(c, path, len, at, now_ms);
     if (how % 32 < 16)
         fp_cache_drop_content(c, path, len, at);
-    else if (how % 32 < 30 && fp_cache_move_content(c, path, len, at, last_place + 1, &names))
+    else if (how % 32 < 30 && fp_cache_move_content(c, path, len, at, last_place + 1))
         last_place++;
     else if (how % 32 >= 30)
         fp_cache_forget_contents(c);
@@ -146,8 +145,8 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
 
     switch (p->how % OPERATIONS) {
     case INSERT: insert(c, p, path, len); break;
-    case LOOKUP: fp_cache_lookup(c, path, len, 0, now_ms, &a); break;
-    case STALE: fp_cache_lookup_stale(c, path, len, 0, false, now_ms, &a); break;
+    case LOOKUP: fp_cache_lookup(c, path, len, now_ms, &a); break;
+    case STALE: fp_cache_lookup_stale(c, path, len, false, now_ms, &a); break;
     case CHANGED: ops->changed(c, &key, path + 1, len > 1 ? 1 : 0, p->how >= 128, &visited); break;
     case UNWATCHED: ops->unwatched(c, &key); break;
     case LOST: ops->lost(c); break;
@@ -156,7 +155,7 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case SHED: fp_cache_shed_files(c, p->size); break;
     case REFRESH: fp_cache_take_refresh(c, now_ms, &(unsigned){ FP_CACHE_LOOKS }, &refresh); break;
     case RECLAIM: fp_cache_reclaim(c, p->size); break;
-    case BASE: fp_cache_find_base(c, path, len, 1, 0, now_ms, &base); break;
+    case BASE: fp_cache_find_base(c, path, len, 1, now_ms, &base); break;
     case PLACE: place(c, path, len, p->how); break;
     default:
         fp_cache_set_limits(c, &(struct fp_cache_limits){ 1 + p->size % 8, 1 + p->how % 3, 1 + p->size % 16,

@@ -28,13 +28,15 @@ static int peer = -1;
 
 int __wrap_connect(int sock, const struct sockaddr *addr, socklen_t len);
 
+static const struct fp_names names = { .n = 1, .list = { { ".htaccess", 9 } } };
+
 static void greet(void)
 {
     uint8_t room[128];
     struct fp_writer w;
 
     fp_writer_init(&w, room, sizeof(room));
-    fp_welcome_encode(&w, FP_WIRE_VERSION, &(struct fp_sight){ 0 });
+    fp_welcome_encode(&w, &(struct fp_welcome){ .version = FP_WIRE_VERSION, .names = names });
     fuzz_send(peer, room, w.len, &kinds[0], 1);
     fp_writer_init(&w, room, sizeof(room));
     fp_referenced_encode(&w);
@@ -99,11 +101,10 @@ static void prepare(void)
 static void look(struct fp_client *client)
 {
     static struct fp_answer a;
-    const struct fp_names names = { .n = 1, .list = { { ".htaccess", 9 } } };
     struct fp_lease_view *view = NULL;
     char c;
 
-    if (fp_client_lookup(client, "/srv/file", 9, &names, &a, &view) == FP_OK) {
+    if (fp_client_lookup(client, "/srv/file", 9, &a, &view) == FP_OK) {
         FUZZ_MUST(a.status == FP_OK || (a.n_steps == 0 && a.fd == -1));
         FUZZ_MUST(a.fd == -1 || pread(a.fd, &c, 1, 0) == 1);
         for (unsigned i = 0; i < a.n_steps && view != NULL; i++)
@@ -141,6 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     greets = (how & GREETS) != 0;
     client = fp_client_create("/fuzz", 1000, 1);
     FUZZ_MUST(client != NULL);
+    fp_client_set_names(client, &names, true);
     /* Twice: the second question may find a connection that was kept. */
     for (int i = 0; i < 2; i++)
         (how & CONTROLS ? control : look)(client);

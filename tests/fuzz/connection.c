@@ -49,6 +49,12 @@ static fp_status on_question(void *ctx, struct fp_connection *c, const struct fp
     return FP_OK;
 }
 
+static const struct fp_names *on_names(void *ctx, const struct fp_names *brought)
+{
+    (void)ctx;
+    return brought;
+}
+
 static void on_closed(void *ctx, struct fp_connection *c)
 {
     (void)c;
@@ -71,7 +77,7 @@ static void take(struct ev_loop *loop, const struct fuzz_piece *p, int peer)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct fp_connection_ops ops = { on_question, on_closed };
+    static const struct fp_connection_ops ops = { on_question, on_names, on_closed };
     static struct fp_tables tables;
     static struct ev_loop *loop;
     struct fuzz_piece p;

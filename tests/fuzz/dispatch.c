@@ -139,9 +139,10 @@ static size_t make_path(char *path, const struct fuzz_piece *p, size_t skip)
     return len;
 }
 
+static const struct fp_names names = { 1, { { ".htaccess", 9 } } };
+
 static void put_question(const struct fuzz_piece *p, bool fresh)
 {
-    static const struct fp_names names = { 1, { { ".htaccess", 9 } } };
     struct client *c = &clients[p->how / 16 % CLIENTS];
 
     if (c->asking && !c->conn.answered)
@@ -151,8 +152,9 @@ static void put_question(const struct fuzz_piece *p, bool fresh)
     c->asking = true;
     c->version = version;
     c->purges = n_purges;
-    ask_lookup(&c->conn, (struct fp_lookup){ .path = c->path, .fresh = fresh },
-               p->how >= 128 ? &names : NULL);
+    if (p->how >= 240)
+        fp_dispatch_add_names(dispatch, &names);
+    ask_lookup(&c->conn, (struct fp_lookup){ .path = c->path, .fresh = fresh });
 }
 
 /* A walk's findings, from its base on: a letter of kit_step() for each component. */

@@ -8,12 +8,11 @@ static uint8_t room[FP_MAX_FRAME];
 static void welcome(struct fp_reader body, struct fp_writer *w)
 {
     const uint8_t *begin = body.pos;
-    uint16_t version;
-    struct fp_sight view;
+    struct fp_welcome h;
 
-    if (fp_welcome_decode(&body, &version, &view) != FP_OK)
+    if (fp_welcome_decode(&body, &h) != FP_OK)
         return;
-    FUZZ_MUST(fp_welcome_encode(w, version, &view) == FP_OK);
+    FUZZ_MUST(fp_welcome_encode(w, &h) == FP_OK);
     fuzz_must_be_body(w, begin, (size_t)(body.end - begin));
 }
 

@@ -17,7 +17,7 @@ static void read_task(struct fp_reader *r, struct fp_task *t, int *fd_r)
     memset(t, 0, sizeof(*t));
     t->lookup.path_len = 1 + fp_get_u16(r) % FP_MAX_PATH;
     t->base_len = fp_get_u16(r) % t->lookup.path_len;
-    t->lookup.names.n = fp_get_u8(r) % (FP_MAX_NAMES + 1);
+    t->names.n = fp_get_u8(r) % (FP_MAX_NAMES + 1);
     *fd_r = fp_get_u8(r) % 2 == 0 ? -1 : SOME_FD;
 }
 
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > FP_MAX_FRAME || fp_result_decode(&r, &t, fd, &a, &result) != FP_OK)
         return 0;
     FUZZ_MUST(a.fd == fd && a.n_steps <= FP_MAX_STEPS && !a.leasable);
-    FUZZ_MUST(a.status != FP_OK || a.n_names == t.lookup.names.n);
+    FUZZ_MUST(a.status != FP_OK || a.n_names == t.names.n);
     check_result(&result);
     /* Decoded again it is the same; bits that mean nothing may be gone. */
     fp_writer_init(&w, first, sizeof(first));

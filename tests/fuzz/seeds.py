@@ -73,15 +73,14 @@ ANSWERS = {
 
 def questions():
     yield "hello", wire.hello()
+    yield "hello-names", wire.hello(names=(b".htaccess", b"x"))
     yield "hello-of-a-later-version", wire.frame(wire.HELLO, wire.hello()[16:] + b"more")
     yield "lookup", wire.whole_lookup("/srv/www/index.html")
-    yield "lookup-names", wire.frame(wire.LOOKUP, struct.pack(">IB", 500, 1) + path(PATH)
-                                     + names(b".htaccess", b"x"), 7)
     yield "purge", wire.purge(wire.TREE, "/srv")
     yield "purge-all", wire.purge(wire.ALL)
     yield "report", wire.report(wire.STATS)
     yield "log", wire.frame(wire.CONTROL, bytes([LOG, 2]), 1)
-    yield "explain", wire.frame(wire.CONTROL, bytes([EXPLAIN]) + path(PATH) + names(b".htaccess"), 1)
+    yield "explain", wire.frame(wire.CONTROL, bytes([EXPLAIN]) + path(PATH), 1)
 
 
 def done(status, count, cursor, text):
@@ -89,7 +88,7 @@ def done(status, count, cursor, text):
 
 
 def welcome():
-    return wire.frame(WELCOME, struct.pack(">IH7Q", wire.MAGIC, wire.VERSION, *range(7)))
+    return wire.frame(WELCOME, struct.pack(">IH7Q", wire.MAGIC, wire.VERSION, *range(7)) + names(b".htaccess"))
 
 
 def replies():
@@ -108,7 +107,7 @@ def answers():
 
 def task(base, known, content_max=16384):
     return struct.pack(">HBI", base, 1 if base else 0, content_max) + (b"\1" + meta(FILE, 7) if known else b"\0") \
-        + struct.pack(">IB", 900, 0) + path(PATH) + names(b".htaccess")
+        + names(b".htaccess") + struct.pack(">IB", 900, 0) + path(PATH)
 
 
 def trail(*origins, vias=b"\0"):
@@ -172,7 +171,7 @@ def tables():
 def answer_tables():
     """A head, an index of one bucket, a ring: a leaf, the directory that it lies in."""
     def record(kind, key_path, body, slot=3, len_=None, body_len=None):
-        key = bytes([kind, 0]) + key_path
+        key = bytes([kind]) + key_path
         size = (32 + len(key) + len(body) + 15) // 16 * 16
         return (struct.pack("=IIIIIIQ", size if len_ is None else len_, len(key),
                             len(body) if body_len is None else body_len, 0, slot, 1, 0) + key + body).ljust(size, b"\0")
@@ -189,8 +188,8 @@ def answer_tables():
     yield "leaf", area(leaf, dir_)
     yield "leaf-and-directory", area(leaf, dir_, word=at_dir)
     yield "root", area(root)
-    yield "longer-than-the-ring", area(record(2, PATH, leaf[43:], len_=4096), dir_)
-    yield "longer-than-the-record", area(record(2, PATH, leaf[43:], body_len=4096), dir_)
+    yield "longer-than-the-ring", area(record(2, PATH, leaf[42:], len_=4096), dir_)
+    yield "longer-than-the-record", area(record(2, PATH, leaf[42:], body_len=4096), dir_)
     yield "ring-outside", area(leaf, dir_, size=4096)
     yield "no-buckets", area(leaf, dir_, buckets=0)
     yield "too-many-buckets", area(leaf, dir_, buckets=1 << 31)

@@ -10,9 +10,9 @@ import stat
 import struct
 import time
 
-HELLO, MAGIC, VERSION = 1, 0x46504348, 4
+HELLO, MAGIC, VERSION = 1, 0x46504348, 5
 GREETING = (2, 9, 10, 11, 13, 14)       # WELCOME, REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS
-TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505335, 0x46504135, 0x46504331
+TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505335, 0x46504136, 0x46504331
 HEAD, RECORD, RECORD_MOST = 128, 32, 32768
 DIR, LEAF = 1, 2
 READABLE, LOCAL, WATCHED, CONTENT, NO_ACCESS_FILES = 1, 2, 4, 16, 32
@@ -70,6 +70,9 @@ class Fields:
         found = struct.unpack_from(">" + form, self.data, self.at)
         self.at += size
         return found[0] if len(found) == 1 else found
+
+    def take(self, size):
+        return bytes(self.get(f"{size}s"))
 
     def end(self):
         if self.at != len(self.data):
@@ -145,11 +148,13 @@ class Ring:
 class Reader:
     """One connection's areas."""
 
-    def __init__(self, path):
+    def __init__(self, path, names=()):
         self.conn = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.conn.settimeout(20)
         self.conn.connect(str(path))
-        self.conn.sendall(struct.pack(">IBBHQ", 24, HELLO, 0, 0, 0) + struct.pack(">IHH", MAGIC, VERSION, VERSION))
+        body = struct.pack(">IHHB", MAGIC, VERSION, VERSION, len(names)) + b"".join(bytes([len(n)]) + n for n in names)
+        self.conn.sendall(struct.pack(">IBBHQ", 16 + len(body), HELLO, 0, 0, 0) + body)
+        self.names = []                 # those that the daemon looks for
         self.fds = [self.hear(kind) for kind in GREETING]
         generations, _, events, _, answers, contents = self.fds
         self.table = mmap.mmap(generations, sealed_size(generations), mmap.MAP_SHARED, mmap.PROT_READ)
@@ -162,6 +167,10 @@ class Reader:
     def hear(self, kind):
         data, fds, _, _ = socket.recv_fds(self.conn, 32768, 1)
         assert data[4] == kind and len(fds) == 1, data
+        if kind == GREETING[0]:
+            rest = Fields(data[16 + 6 + 7 * 8:])
+            self.names = [rest.take(rest.get("B")) for _ in range(rest.get("B"))]
+            rest.end()
         return fds[0]
 
     def close(self):
@@ -199,8 +208,8 @@ class Reader:
             return None
         return Fields(copy[RECORD + key_len:RECORD + key_len + body_len])
 
-    def find(self, kind, names, path):
-        key = bytes([kind, len(names)]) + b"".join(bytes([len(name)]) + name for name in names) + path
+    def find(self, kind, path):
+        key = bytes([kind]) + path
         h = siphash(self.answers.key, key)
         bucket = HEAD + 64 * (h & (self.answers.n_buckets - 1))
         for word in struct.unpack_from("=8Q", self.answers.map, bucket):
@@ -212,18 +221,18 @@ class Reader:
 
     def answer(self, path, names=()):
         """The published answer about a path (bytes): flags, n_names, content_at, steps; None: there is none."""
-        leaf = self.find(LEAF, names, path)
+        leaf = self.find(LEAF, path)
         if leaf is None:
             return None
         flags, n_names, n_above = leaf.get("BBB")
-        if n_names not in (0, len(names)):
-            raise Malformed("other names")
+        if n_names > 4:
+            raise Malformed("more names than there can be")
         outline = [leaf.get("HII") for _ in range(n_above)]
         content_at = leaf.get("Q")
         last, steps = get_step(leaf, n_names), []
         leaf.end()
         if outline:
-            above_flags, steps = self.directory(names, path[:outline[-1][0]], n_names)
+            above_flags, steps = self.directory(path[:outline[-1][0]], n_names)
             found = [(step["end"], step["slot"], step["generation"]) for step in steps]
             if found[-1:] != outline[-1:] or [end for end, _, _ in found] != [end for end, _, _ in outline]:
                 return None
@@ -231,10 +240,15 @@ class Reader:
                 flags &= above_flags | ~WATCHED
         steps.append(last)
         check_steps(steps, len(path))
-        return {"flags": flags, "n_names": n_names, "content_at": content_at, "steps": steps}
+        chosen = [self.names.index(name) if name in self.names else 4 for name in names]
+        if max(chosen, default=0) >= n_names:
+            chosen = []
+        for step in steps:
+            step["access"] = [step["access"][at] for at in chosen if step["access"]]
+        return {"flags": flags, "n_names": len(chosen), "content_at": content_at, "steps": steps}
 
-    def directory(self, names, path, n_names):
-        found = self.find(DIR, names, path)
+    def directory(self, path, n_names):
+        found = self.find(DIR, path)
         if found is None:
             return 0, []
         flags = found.get("B")

@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 import tree
+import wire
 from fetch import Client
 from httpd import APACHE
 from trace import PathTrace
@@ -102,7 +103,11 @@ def stock(lab, root):
 
 @pytest.fixture(scope="module")
 def daemon(lab):
-    return lab.daemon("explainer").start()
+    """One to which an httpd has brought its AccessFileName."""
+    daemon = lab.daemon("explainer").start()
+    with wire.connect(daemon.socket) as conn:
+        wire.ask(conn, wire.hello(names=(b".htaccess",)))
+    return daemon
 
 
 def traced_calls(lines):

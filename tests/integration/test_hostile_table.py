@@ -54,7 +54,7 @@ class Table:
         self.contents = bytearray(16)
 
     def put(self, kind, path, body, *, size=None, key_len=None, body_len=None, position=None):
-        key = bytes([kind, 0]) + os.fsencode(path)
+        key = bytes([kind]) + os.fsencode(path)
         value = siphash(bytes(16), key)
         length = (32 + len(key) + len(body) + 15) // 16 * 16
         at = AT + len(self.ring) if position is None else position

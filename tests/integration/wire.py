@@ -10,7 +10,7 @@ import struct
 import threading
 
 MAGIC = 0x46504348
-VERSION = 4
+VERSION = 5
 GREETING = (2, 9, 10, 11, 13, 14)       # WELCOME, REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS
 HELLO, WELCOME, LOOKUP, ANSWER, CONTROL, DONE = 1, 2, 3, 4, 7, 8
 PURGE, REPORT = 1, 2
@@ -38,11 +38,12 @@ def sight():
 
 
 def welcome(version=VERSION):
-    return frame(WELCOME, struct.pack(">IH", MAGIC, version) + sight())
+    return frame(WELCOME, struct.pack(">IH", MAGIC, version) + sight() + b"\0")
 
 
-def hello(low=VERSION, high=VERSION, magic=MAGIC):
-    return frame(HELLO, struct.pack(">IHH", magic, low, high))
+def hello(low=VERSION, high=VERSION, magic=MAGIC, names=()):
+    listed = bytes([len(names)]) + b"".join(bytes([len(name)]) + name for name in names)
+    return frame(HELLO, struct.pack(">IHH", magic, low, high) + listed)
 
 
 def lookup(path, number=1, deadline_ms=1000, claimed=None):
@@ -52,9 +53,9 @@ def lookup(path, number=1, deadline_ms=1000, claimed=None):
 
 
 def whole_lookup(path, number=1, deadline_ms=20000, fresh=False, no_stale_fd=False, hint=False):
-    """A right LOOKUP, without access files."""
+    """A right LOOKUP."""
     data = os.fsencode(path)
-    return frame(LOOKUP, struct.pack(">IBH", deadline_ms, int(fresh) + 2 * no_stale_fd + 4 * hint, len(data)) + data + b"\0", number)
+    return frame(LOOKUP, struct.pack(">IBH", deadline_ms, int(fresh) + 2 * no_stale_fd + 4 * hint, len(data)) + data, number)
 
 
 def purge(scope, path="", number=1, claimed=None):

@@ -132,12 +132,12 @@ static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
  * question without any. */
 static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
 {
-    fp_cache_insert(c, path, strlen(path), 0, NULL, ms, NULL, a);
+    fp_cache_insert(c, path, strlen(path), NULL, ms, NULL, a);
 }
 
 static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
 {
-    return fp_cache_lookup(c, path, strlen(path), 0, ms, a);
+    return fp_cache_lookup(c, path, strlen(path), ms, a);
 }
 
 /* Of each path, a space between them: it is known, or with "!" before it, unknown. */

@@ -17,7 +17,6 @@
 #define TTL         100
 #define WATCHED_TTL 10000
 #define STALE       50
-#define NAMES       1 /* the number of the list of access files */
 #define SLOTS       200
 
 static const struct fp_names names = { 2, { { ".htaccess", 9 }, { ".acl", 4 } } };
@@ -30,6 +29,7 @@ static struct fp_walk_result result;
 static struct fp_validity validity[FP_MAX_STEPS];
 static int fds_at_rest;
 static unsigned forgotten;
+static bool looks_for_names; /* walks look for access files, and find none */
 
 static inline void on_forget(void *ctx, const struct fp_watch_key *key)
 {
@@ -52,7 +52,7 @@ static inline void start(const struct fp_cache_limits *limits, uint32_t n_slots)
     view = unit_view(lease_table);
     cache = fp_cache_create(limits, &deps);
     ck_assert_ptr_nonnull(cache);
-    fp_cache_set_names(cache, NAMES, &names);
+    looks_for_names = false;
 }
 
 static inline void setup(void)
@@ -89,6 +89,13 @@ static inline struct fp_watch_key key_of(const char *path, size_t len)
     return k;
 }
 
+static inline void find_no_access_files(void)
+{
+    answer.n_names = names.n;
+    for (unsigned i = 0; i < answer.n_steps; i++)
+        answer.steps[i].access[0].status = answer.steps[i].access[1].status = FP_ABSENT;
+}
+
 /* The result of the walk. As workers do, it has everything that exists watched. Tests change it
  * before they insert it. */
 static inline void walk(const char *path, const char *what)
@@ -104,6 +111,8 @@ static inline void walk(const char *path, const char *what)
         validity[i].mount = result.step_watches[i].mount = 1;
         result.step_watches[i].watch = key_of(path, s->end);
     }
+    if (looks_for_names)
+        find_no_access_files();
 }
 
 /* The same where no change is reported. */
@@ -114,17 +123,17 @@ static inline void walk_unwatched(const char *path, const char *what)
         validity[i].watchable = false;
 }
 
-static inline void insert_as(const char *path, unsigned number, uint64_t began_ms)
+static inline void insert_as(const char *path, uint64_t began_ms)
 {
     const struct fp_walk_meta meta = { &result, validity };
 
-    fp_cache_insert(cache, path, strlen(path), number, NULL, began_ms, &meta, &answer);
+    fp_cache_insert(cache, path, strlen(path), NULL, began_ms, &meta, &answer);
     ck_assert_int_eq(answer.fd, -1);
 }
 
 static inline void insert(const char *path)
 {
-    insert_as(path, 0, kit_now_ms);
+    insert_as(path, kit_now_ms);
 }
 
 static inline void walked(const char *path, const char *what)
@@ -135,16 +144,16 @@ static inline void walked(const char *path, const char *what)
 
 static inline void look_for_names(void)
 {
-    answer.n_names = names.n;
-    for (unsigned i = 0; i < answer.n_steps; i++)
-        answer.steps[i].access[0].status = answer.steps[i].access[1].status = FP_ABSENT;
+    looks_for_names = true;
+    fp_cache_set_names(cache, &names);
+    find_no_access_files();
 }
 
 static inline void walked_with_names(const char *path, const char *what)
 {
     walk(path, what);
     look_for_names();
-    insert_as(path, NAMES, kit_now_ms);
+    insert_as(path, kit_now_ms);
 }
 
 static inline bool known(const char *path)
@@ -154,7 +163,7 @@ static inline bool known(const char *path)
 
 static inline bool known_with_names(const char *path)
 {
-    return fp_cache_lookup(cache, path, strlen(path), NAMES, kit_now_ms, &answer);
+    return known(path) && answer.n_names == names.n;
 }
 
 static inline bool known_at(const char *path, uint64_t ms)
@@ -164,7 +173,7 @@ static inline bool known_at(const char *path, uint64_t ms)
 
 static inline bool known_stale(const char *path, uint64_t ms)
 {
-    return fp_cache_lookup_stale(cache, path, strlen(path), 0, false, ms, &answer);
+    return fp_cache_lookup_stale(cache, path, strlen(path), false, ms, &answer);
 }
 
 /* The time for which it is valid from now on. */

@@ -34,7 +34,7 @@ static struct fp_lease_table *leases;
 static struct fp_answer_table *table;
 static struct fp_contents *contents;
 static struct counts *counts;
-static const struct fp_names no_names = { 0 };
+static const struct fp_chosen none = { 0 };
 
 static unsigned long number_from(const char *variable, unsigned long usually, unsigned long in_full)
 {
@@ -159,7 +159,7 @@ static void write_forever(void)
         steps_of(file, len, turn / 64, a.steps);
         a.content_at = put_content(file, path, len, turn / 64, a.steps[3].self.size);
         a.content = a.content_at != FP_NO_CONTENT;
-        fp_answer_table_publish(table, &no_names, path, len, &a);
+        fp_answer_table_publish(table, path, len, &a);
     }
 }
 
@@ -201,7 +201,7 @@ static void check_content(const struct fp_contents_view *v, unsigned file, const
 static void read_forever(unsigned number)
 {
     const bool map = number % 2 == 0;
-    struct fp_answer_view *answers = fp_answer_view_create(fp_answer_table_fd(table), map);
+    struct fp_answer_view *answers = fp_answer_view_create(fp_answer_table_fd(table), map, &none);
     struct fp_contents_view *bytes = fp_contents_view_create(fp_contents_fd(contents), map);
     uint64_t seed = number + 1 + (uint64_t)getpid();
     static struct fp_answer a;
@@ -212,7 +212,7 @@ static void read_forever(unsigned number)
         char path[64];
         const size_t len = (size_t)path_of(path, file);
 
-        if (!fp_answer_view_find(answers, &no_names, path, len, &a)
+        if (!fp_answer_view_find(answers, path, len, &a)
             || !fp_answer_view_fill_in(answers, path, &a)) {
             atomic_fetch_add(&counts->missed, 1);
             continue;

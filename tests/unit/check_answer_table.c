@@ -20,8 +20,7 @@ static struct fp_answer_view *view;
 static bool map; /* how the clients read */
 static int fds_at_rest;
 
-static const struct fp_names no_names = { 0 };
-static const struct fp_names names = { 4, { { ".htaccess", 9 }, { "b", 1 }, { ".acl", 4 }, { "d", 1 } } };
+static const struct fp_chosen every = { FP_MAX_NAMES, { 0, 1, 2, 3 } };
 
 static void start(void)
 {
@@ -29,7 +28,7 @@ static void start(void)
     leases = fp_lease_table_create(SLOTS);
     table = fp_answer_table_create(BYTES, fp_lease_table_is_used, leases);
     ck_assert_ptr_nonnull(table);
-    view = fp_answer_view_create(fp_answer_table_fd(table), map);
+    view = fp_answer_view_create(fp_answer_table_fd(table), map, &every);
     ck_assert_ptr_nonnull(view);
     for (unsigned i = 0; i < SLOTS; i++)
         fp_lease_table_take(leases);
@@ -59,21 +58,16 @@ static const char *path_of(size_t len)
     return path;
 }
 
-static const struct fp_names *names_of(const struct fp_answer *a)
-{
-    return a->n_names > 0 ? &names : &no_names;
-}
-
 static void publish(const char *path)
 {
     in.leasable = true;
-    fp_answer_table_publish(table, names_of(&in), path, strlen(path), &in);
+    fp_answer_table_publish(table, path, strlen(path), &in);
 }
 
-static bool find(const char *path, const struct fp_names *asked)
+static bool find(const char *path)
 {
     memset(&out, 0xa5, sizeof(out));
-    return fp_answer_view_find(view, asked, path, strlen(path), &out);
+    return fp_answer_view_find(view, path, strlen(path), &out);
 }
 
 /* An outline has what a request looks at; where there may be access files all is filled in. */
@@ -87,8 +81,7 @@ static void assert_outline(void)
         ck_assert_uint_eq(o.slot, in.steps[i].slot);
         ck_assert_uint_eq(o.generation, in.steps[i].generation);
     }
-    ck_assert_int_eq(out.outline != NULL,
-                     out.n_steps > 1 && (out.n_names == 0 || fp_answer_lacks_access_files(&in)));
+    ck_assert_int_eq(out.outline, out.n_steps > 1 && (out.n_names == 0 || fp_answer_lacks_access_files(&in)));
 }
 
 /* As ANSWERs they would have the same bytes. */
@@ -98,8 +91,8 @@ static void assert_same(const char *path)
     struct fp_writer w2;
 
     assert_outline();
-    ck_assert(out.outline == NULL || fp_answer_view_fill_in(view, path, &out));
-    ck_assert_ptr_null(out.outline);
+    ck_assert(!out.outline || fp_answer_view_fill_in(view, path, &out));
+    ck_assert(!out.outline);
     ck_assert_int_eq(out.fd, -1);
     ck_assert(out.leasable);
     ck_assert_int_eq((int)out.source, FP_SOURCE_CACHE);
@@ -132,7 +125,7 @@ START_TEST(each_shape_is_found)
     in.above_watched = true;
     snprintf(path, sizeof(path), "%.*s", (int)path_len(), path_of(path_len()));
     publish(path);
-    ck_assert(find(path, names_of(&in)));
+    ck_assert(find(path));
     assert_same(path);
 }
 END_TEST
@@ -145,23 +138,21 @@ START_TEST(a_walk_may_end_before_the_path)
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         build(ends[i]);
         publish("/a/a/a/and/further/down");
-        ck_assert(find("/a/a/a/and/further/down", &no_names));
+        ck_assert(find("/a/a/a/and/further/down"));
         assert_same("/a/a/a/and/further/down");
     }
 }
 END_TEST
 
-START_TEST(other_paths_and_names_are_not_found)
+START_TEST(other_paths_are_not_found)
 {
     build("ddf+hsn");
     publish("/a/a");
-    ck_assert(find("/a/a", &names));
-    ck_assert(!find("/a/a", &no_names));
-    ck_assert(!find("/a", &names));
-    ck_assert(!find("/a/a/a", &names));
-    ck_assert(!find("/a/b", &names));
-    ck_assert(!find("/", &names));
-    ck_assert(!find("/a/a", &(struct fp_names){ 1, { { ".htaccess", 9 } } }));
+    ck_assert(find("/a/a"));
+    ck_assert(!find("/a"));
+    ck_assert(!find("/a/a/a"));
+    ck_assert(!find("/a/b"));
+    ck_assert(!find("/"));
 }
 END_TEST
 
@@ -191,34 +182,47 @@ START_TEST(a_search_reads_no_more_than_it_needs)
     before = reads();
     own = reads() - before;
     before = reads();
-    ck_assert(find("/a/a", &names));
+    ck_assert(find("/a/a"));
     ck_assert_uint_eq(reads() - before - own, map ? 0 : 4);
     before = reads();
-    ck_assert(!find("/a/b", &names));
+    ck_assert(!find("/a/b"));
     ck_assert_uint_eq(reads() - before - own, map ? 0 : 1);
 }
 END_TEST
 
-/* The daemon keeps a limited number of lists: the answer then has no access files. */
-START_TEST(names_may_be_unknown)
+/* A client has those of its own names, in its own order. Where the answer lacks one of them it has none. */
+START_TEST(a_client_chooses_access_files)
 {
-    build("ddf+h");
-    in.leasable = true;
-    fp_answer_table_publish(table, &names, "/a/a", 4, &in);
-    ck_assert(find("/a/a", &names));
-    assert_same("/a/a");
-    ck_assert_uint_eq(out.n_names, 0);
+    static const struct fp_chosen chosen[] = { { 2, { 3, 0 } }, { 1, { 2 } }, { 0, { 0 } }, { 2, { 1, 2 } } };
+    struct fp_answer_view *v = fp_answer_view_create(fp_answer_table_fd(table), map, &chosen[_i]);
+
+    ck_assert_ptr_nonnull(v);
+    build("ddf+hsn");
+    in.n_names = _i < 3 ? FP_MAX_NAMES : 2;
+    for (unsigned i = 0; i < 2 * FP_MAX_NAMES; i++)
+        in.steps[i / FP_MAX_NAMES].access[i % FP_MAX_NAMES] =
+            (struct fp_access){ .status = FP_OK, .mode = S_IFREG, .size = i };
+    publish("/a/a");
+    ck_assert(fp_answer_view_find(v, "/a/a", 4, &out));
+    ck_assert_uint_eq(out.n_names, _i < 3 ? chosen[_i].n : 0);
+    ck_assert(out.n_names == 0 || !out.outline);
+    for (unsigned i = 0; i < 2 * out.n_names; i++)
+        ck_assert_uint_eq(out.steps[i / out.n_names].access[i % out.n_names].size,
+                          i / out.n_names * FP_MAX_NAMES + chosen[_i].at[i % out.n_names]);
+    ck_assert(fp_answer_view_find_dir(v, "/a", 2, &out));
+    ck_assert_uint_eq(out.n_names, _i < 3 ? chosen[_i].n : 0);
+    fp_answer_view_destroy(&v);
 }
 END_TEST
 
 START_TEST(only_what_is_leasable_is_published)
 {
     build("ddf+h");
-    fp_answer_table_publish(table, &no_names, "/a/a", 4, &in);
+    fp_answer_table_publish(table, "/a/a", 4, &in);
     in.status = FP_TIMEOUT;
     in.leasable = true;
-    fp_answer_table_publish(table, &no_names, "/a/a", 4, &in);
-    ck_assert(!find("/a/a", &no_names));
+    fp_answer_table_publish(table, "/a/a", 4, &in);
+    ck_assert(!find("/a/a"));
     ck_assert_uint_eq(fp_answer_table_counts(table).published, 0);
 }
 END_TEST
@@ -234,12 +238,12 @@ START_TEST(the_same_again_costs_nothing)
     in.content_at = 77;
     publish("/a/a");
     ck_assert_uint_eq(fp_answer_table_counts(table).published, 3);
-    ck_assert(find("/a/a", &no_names));
+    ck_assert(find("/a/a"));
     assert_same("/a/a");
     in.steps[1].self.mtime.sec++;
     publish("/a/a");
     ck_assert_uint_eq(fp_answer_table_counts(table).published, 4);
-    ck_assert(find("/a/a", &no_names));
+    ck_assert(find("/a/a"));
     assert_same("/a/a");
 }
 END_TEST
@@ -253,21 +257,21 @@ START_TEST(directory_and_file_are_of_one_moment)
     ck_assert_uint_eq(fp_answer_table_counts(table).published, 3);
     in.steps[1].generation++;
     publish("/a/b");
-    ck_assert(find("/a/b", &no_names));
+    ck_assert(find("/a/b"));
     assert_same("/a/b");
     /* What was true at its moment is found, and the lease table tells that it holds no more. */
-    ck_assert(find("/a/a", &no_names));
+    ck_assert(find("/a/a"));
     ck_assert_uint_eq(fp_answer_outline(&out, 1).generation, in.steps[1].generation - 1);
     ck_assert(!fp_answer_view_fill_in(view, "/a/a", &out));
-    ck_assert_ptr_nonnull(out.outline);
+    ck_assert(out.outline);
     ck_assert_uint_eq(fp_answer_outline(&out, 1).generation, in.steps[1].generation - 1);
     ck_assert(!fp_answer_view_renew(view, "/a/a", &out));
     in.steps[1].generation--;
     in.steps[1].slot++;
     publish("/a/c");
-    ck_assert(find("/a/b", &no_names));
+    ck_assert(find("/a/b"));
     ck_assert(!fp_answer_view_renew(view, "/a/b", &out));
-    ck_assert(find("/a/c", &no_names));
+    ck_assert(find("/a/c"));
     assert_same("/a/c");
 }
 END_TEST
@@ -282,8 +286,8 @@ START_TEST(an_outline_tells_that_there_are_no_access_files)
         in.steps[_i / 2].access[_i % 2].status = _i % 2 == 0 ? FP_OK : FP_DENIED;
     ck_assert_int_eq(fp_answer_lacks_access_files(&in), _i == 4);
     publish("/a/a");
-    ck_assert(find("/a/a", &names));
-    ck_assert_int_eq(out.outline != NULL, _i == 4);
+    ck_assert(find("/a/a"));
+    ck_assert_int_eq(out.outline, _i == 4);
     ck_assert_int_eq(fp_answer_lacks_access_files(&out), _i == 4);
     assert_same("/a/a");
     ck_assert_int_eq(fp_answer_lacks_access_files(&out), _i == 4);
@@ -296,27 +300,27 @@ START_TEST(a_file_is_watched_while_all_above_it_is)
     build("ddf+h");
     in.watched = in.above_watched = true;
     publish("/a/a");
-    ck_assert(find("/a/a", &no_names) && out.watched);
+    ck_assert(find("/a/a") && out.watched);
     in.watched = in.above_watched = false;
     in.steps[0].generation++;
     publish("/a/b");
-    ck_assert(find("/a/a", &no_names) && out.watched);
+    ck_assert(find("/a/a") && out.watched);
     ck_assert(!fp_answer_view_fill_in(view, "/a/a", &out));
     ck_assert(fp_answer_view_renew(view, "/a/a", &out) && !out.watched);
-    ck_assert_ptr_null(out.outline);
+    ck_assert(!out.outline);
     ck_assert_uint_eq(out.steps[0].generation, in.steps[0].generation);
     ck_assert_uint_eq(out.steps[0].self.ino, in.steps[0].self.ino);
     in.above_watched = true;
     publish("/a/b");
-    ck_assert(find("/a/a", &no_names) && fp_answer_view_renew(view, "/a/a", &out) && out.watched);
-    ck_assert(find("/a/b", &no_names) && !out.watched);
+    ck_assert(find("/a/a") && fp_answer_view_renew(view, "/a/a", &out) && out.watched);
+    ck_assert(find("/a/b") && !out.watched);
 }
 END_TEST
 
-static bool find_dir(const char *path, const struct fp_names *asked)
+static bool find_dir(const char *path)
 {
     memset(&out, 0xa5, sizeof(out));
-    return fp_answer_view_find_dir(view, asked, path, strlen(path), &out);
+    return fp_answer_view_find_dir(view, path, strlen(path), &out);
 }
 
 /* For a client that looks at what lies in it. */
@@ -326,7 +330,7 @@ START_TEST(a_directory_is_found_without_a_file)
     in.may_look = (_i & 1) != 0;
     in.above_watched = (_i & 2) != 0;
     publish("/a/a");
-    ck_assert(find_dir("/a", &names));
+    ck_assert(find_dir("/a"));
     ck_assert_uint_eq(out.n_steps, 2);
     ck_assert_uint_eq(out.n_names, in.n_names);
     ck_assert_int_eq(out.may_look, in.may_look);
@@ -339,10 +343,9 @@ START_TEST(a_directory_is_found_without_a_file)
         ck_assert_uint_eq(out.steps[i].self.ino, in.steps[i].self.ino);
         ck_assert(fp_access_equal(&out.steps[i].access[0], &in.steps[i].access[0]));
     }
-    ck_assert(!find_dir("/a", &no_names));
-    ck_assert(!find_dir("/", &names));
-    ck_assert(!find_dir("/b", &names));
-    ck_assert(!find_dir("/a/a", &names));
+    ck_assert(!find_dir("/"));
+    ck_assert(!find_dir("/b"));
+    ck_assert(!find_dir("/a/a"));
 }
 END_TEST
 
@@ -377,7 +380,7 @@ static void build_numbered(unsigned n)
 
 static bool find_numbered(unsigned n)
 {
-    if (!find(numbered(n), &no_names))
+    if (!find(numbered(n)))
         return false;
     ck_assert_uint_eq(out.n_steps, 3);
     ck_assert_uint_eq(out.steps[2].self.size, n);
@@ -496,7 +499,7 @@ static struct fp_answer_view *view_of(const void *bytes, size_t size, int seals)
     struct fp_answer_view *v;
 
     ck_assert_int_ne(fd, -1);
-    v = fp_answer_view_create(fd, map);
+    v = fp_answer_view_create(fd, map, &every);
     error = errno;
     close(fd);
     errno = error;
@@ -531,8 +534,8 @@ START_TEST(another_area_is_refused)
     *head = good;
     head->magic++;
     assert_no_table(bytes, area_size(), F_SEAL_SHRINK);
-    ck_assert_ptr_null(fp_answer_view_create(-1, map));
-    ck_assert_ptr_null(fp_answer_view_create(STDIN_FILENO, map));
+    ck_assert_ptr_null(fp_answer_view_create(-1, map, &every));
+    ck_assert_ptr_null(fp_answer_view_create(STDIN_FILENO, map, &every));
     free(bytes);
 }
 END_TEST
@@ -544,10 +547,10 @@ static void find_all(const struct fp_answer_view *v)
         const char *path = numbered(n);
 
         memset(&out, 0xa5, sizeof(out));
-        if (fp_answer_view_find(v, &no_names, path, strlen(path), &out))
+        if (fp_answer_view_find(v, path, strlen(path), &out))
             ck_assert(fp_answer_fits(&out, strlen(path)) && out.n_names == 0 && out.fd == -1);
     }
-    if (fp_answer_view_find_dir(v, &no_names, "/a", 2, &out))
+    if (fp_answer_view_find_dir(v, "/a", 2, &out))
         ck_assert(fp_answer_fits(&out, 2) && out.n_names == 0 && out.fd == -1);
 }
 
@@ -619,9 +622,9 @@ static void add_cases(Suite *s, void (*begin)(void))
 
     tcase_add_loop_test(t, each_shape_is_found, 0, SHAPES);
     tcase_add_test(t, a_walk_may_end_before_the_path);
-    tcase_add_test(t, other_paths_and_names_are_not_found);
+    tcase_add_test(t, other_paths_are_not_found);
     tcase_add_test(t, a_search_reads_no_more_than_it_needs);
-    tcase_add_test(t, names_may_be_unknown);
+    tcase_add_loop_test(t, a_client_chooses_access_files, 0, 4);
     tcase_add_test(t, only_what_is_leasable_is_published);
     tcase_add_test(t, the_same_again_costs_nothing);
     tcase_add_test(t, directory_and_file_are_of_one_moment);

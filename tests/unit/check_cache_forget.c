@@ -8,7 +8,6 @@
 #include "cache/cache_entry.h"
 #include "cache_known_kit.h"
 
-#define NAMES 1 /* the number of the list that questions name */
 
 #define AT_ONCE 64 /* visits after each purge */
 
@@ -86,10 +85,10 @@ START_TEST(directory_with_something_below)
     kit_answer(&answer, "/a/b", "ddd");
     answer.fd = kit_file('p');
     kit_insert(cache, "/a/b", now, &answer);
-    ck_assert(fp_cache_find_base(cache, "/a/b/f", 6, 4, 0, now, &base));
+    ck_assert(fp_cache_find_base(cache, "/a/b/f", 6, 4, now, &base));
     ck_assert_uint_eq(forget("/a/b", false), 1);
     assert_each(known, "!/a/b !/a/b/f");
-    ck_assert(!fp_cache_find_base(cache, "/a/b/f", 6, 4, 0, now, &base));
+    ck_assert(!fp_cache_find_base(cache, "/a/b/f", 6, 4, now, &base));
     ck_assert_int_eq(cached_fds(), 4);
     ck_assert(known("/a/c"));
     /* Once is enough. */
@@ -282,7 +281,7 @@ START_TEST(purged_entry_is_new_when_a_walk_comes)
         const char *path = i == 0 ? "/t/0/f0" : "/t/1/f1";
 
         ck_assert(!fp_cache_find_known(cache, path, 7, true, &m));
-        ck_assert(fp_cache_view(cache, path, 7, 0, now).state == FP_VIEW_UNKNOWN);
+        ck_assert(fp_cache_view(cache, path, 7, now).state == FP_VIEW_UNKNOWN);
         kit_answer(&answer, path, "dddf1");
         close(answer.fd);
         answer.fd = -1;
@@ -389,16 +388,19 @@ END_TEST
 /* A walk that looked for an access file in each directory. */
 static void walked_with_access(const char *path, const char *what)
 {
+    static const struct fp_names names = { 1, { { ".htaccess", 9 } } };
+
+    fp_cache_set_names(cache, &names);
     kit_answer(&answer, path, what);
     answer.n_names = 1;
     for (unsigned i = 0; i < answer.n_steps; i++)
         answer.steps[i].access[0].status = FP_ABSENT;
-    fp_cache_insert(cache, path, strlen(path), NAMES, NULL, now, NULL, &answer);
+    fp_cache_insert(cache, path, strlen(path), NULL, now, NULL, &answer);
 }
 
 static bool known_with_access(const char *path)
 {
-    return fp_cache_lookup(cache, path, strlen(path), NAMES, now, &answer);
+    return fp_cache_lookup(cache, path, strlen(path), now, &answer);
 }
 
 START_TEST(access_file_of_the_directory)
@@ -408,8 +410,9 @@ START_TEST(access_file_of_the_directory)
     ck_assert(known_with_access("/a/b/f"));
     ck_assert_uint_eq(forget("/a/b/.htaccess", false), 0);
     assert_each(known_with_access, "!/a/b/f /a/c/f");
-    /* Questions about no access files are not concerned. */
-    ck_assert(known("/a/b/f"));
+    /* Another name is none of the directory's own. */
+    ck_assert_uint_eq(forget("/a/c/other", false), 0);
+    ck_assert(known_with_access("/a/c/f"));
     walked_with_access("/a/b", "ddd");
     ck_assert(known_with_access("/a/b/f"));
 }

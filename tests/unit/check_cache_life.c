@@ -109,7 +109,7 @@ START_TEST(a_watch_that_ended_meanwhile_does_not_go_on)
 
     walk("/a/f", "ddf");
     lose_watch("/a");
-    insert_as("/a/f", 0, began_ms);
+    insert_as("/a/f", began_ms);
     ck_assert(!known("/a"));
     kit_now_ms++;
     walk("/a/f", "ddf");
@@ -320,7 +320,7 @@ END_TEST
 
 static bool known_watched(const char *path)
 {
-    return fp_cache_lookup_watched(cache, path, strlen(path), 0, kit_now_ms, &answer);
+    return fp_cache_lookup_watched(cache, path, strlen(path), kit_now_ms, &answer);
 }
 
 /* Each step counts. */
@@ -371,8 +371,8 @@ START_TEST(what_others_change_has_its_ttl)
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
     ck_assert_uint_eq(life("/a"), _i == 2 ? WATCHED_TTL : TTL);
-    ck_assert(fp_cache_view(cache, "/a/f", 4, 0, kit_now_ms).watched);
-    ck_assert_int_eq(fp_cache_view(cache, "/a/f", 4, 0, kit_now_ms).partial, _i > 0);
+    ck_assert(fp_cache_view(cache, "/a/f", 4, kit_now_ms).watched);
+    ck_assert_int_eq(fp_cache_view(cache, "/a/f", 4, kit_now_ms).partial, _i > 0);
     change("/a", "f", false);
     ck_assert(!known("/a/f"));
 }
@@ -404,7 +404,8 @@ START_TEST(a_directory_with_access_files_needs_its_own)
     walk("/a", "dd");
     result.step_watches[1].watch.len = 0;
     look_for_names();
-    insert_as("/a", NAMES, kit_now_ms);
+    fp_cache_forget(cache, "/", 1, true);
+    insert("/a");
     ck_assert_uint_eq(life("/a"), TTL);
 }
 END_TEST

@@ -17,7 +17,6 @@
 #define TTL   1600
 #define TICK  FP_TIMER_TICK_MS
 #define SLOTS 100
-#define NAMES 1 /* the number of the list that questions name */
 
 static struct fp_cache *cache;
 static struct fp_lease_table *lease_table;
@@ -87,7 +86,7 @@ static void walked_with_lives(const char *path, const char *what, const uint32_t
     fp_walk_result_init(&result);
     for (unsigned i = 0; i < answer.n_steps; i++)
         validity[i] = (struct fp_validity){ .mount = i + 1, .ttl_ms = ttl_ms[i] };
-    fp_cache_insert(cache, path, strlen(path), 0, NULL, kit_now_ms, &meta, &answer);
+    fp_cache_insert(cache, path, strlen(path), NULL, kit_now_ms, &meta, &answer);
 }
 
 /* A walk that begins at the directory, which it does not see itself. */
@@ -99,8 +98,8 @@ static void walked_below(const char *path, char kind)
     kit_answer(&answer, path, "ddf");
     kit_step(&answer.steps[0], path, len, kind, '0');
     answer.n_steps = 1;
-    ck_assert(fp_cache_find_base(cache, path, len, 1, 0, kit_now_ms, &base));
-    fp_cache_insert(cache, path, len, 0, &base, kit_now_ms, NULL, &answer);
+    ck_assert(fp_cache_find_base(cache, path, len, 1, kit_now_ms, &base));
+    fp_cache_insert(cache, path, len, &base, kit_now_ms, NULL, &answer);
 }
 
 static bool known(const char *path)
@@ -111,7 +110,7 @@ static bool known(const char *path)
 /* As a client that waited for a walk gets one: that is no use of the entry. */
 static struct kit_lease take_lease(const char *path)
 {
-    ck_assert_msg(fp_cache_lookup_inserted(cache, path, strlen(path), 0, kit_now_ms, &answer),
+    ck_assert_msg(fp_cache_lookup_inserted(cache, path, strlen(path), kit_now_ms, &answer),
                   "%s is not known", path);
     return kit_take_lease(&answer);
 }
@@ -263,7 +262,7 @@ START_TEST(what_is_not_used_lapses)
     for (uint64_t ms = seen_ms; ms < seen_ms + 3 * TTL; ms += 5)
         ck_assert_str_eq(told_at(ms), "");
     kit_now_ms = seen_ms + TTL - 1;
-    ck_assert(fp_cache_lookup_inserted(cache, "/a/f", 4, 0, kit_now_ms, &answer));
+    ck_assert(fp_cache_lookup_inserted(cache, "/a/f", 4, kit_now_ms, &answer));
     ck_assert(!holds_at(&l, seen_ms + TTL));
     kit_now_ms = seen_ms + TTL;
     ck_assert(!known("/a/f"));
@@ -337,19 +336,19 @@ END_TEST
 /* A directory knows the access files itself; the directory above reports all else. */
 START_TEST(with_the_list_of_names)
 {
-    const struct fp_names names = { 1, { { ".htaccess", 9 } } };
+    static const struct fp_names names = { 1, { { ".htaccess", 9 } } };
     unsigned n = 0;
 
-    fp_cache_set_names(cache, NAMES, &names);
+    fp_cache_set_names(cache, &names);
     kit_answer(&answer, "/a/f", "ddf");
     answer.n_names = 1;
     for (unsigned i = 0; i < 3; i++)
         answer.steps[i].access[0].status = FP_ABSENT;
-    fp_cache_insert(cache, "/a/f", 4, NAMES, NULL, kit_now_ms, NULL, &answer);
-    ck_assert(fp_cache_lookup(cache, "/a/f", 4, NAMES, kit_now_ms, &answer));
+    fp_cache_insert(cache, "/a/f", 4, NULL, kit_now_ms, NULL, &answer);
+    ck_assert(fp_cache_lookup(cache, "/a/f", 4, kit_now_ms, &answer));
     for (unsigned i = 0; i < 4; i++) {
-        for (; fp_cache_take_refresh(cache, eighths(4) + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due); n++)
-            ck_assert_uint_eq(due.names, NAMES);
+        while (fp_cache_take_refresh(cache, eighths(4) + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due))
+            n++;
     }
     ck_assert_uint_eq(n, 3);
 }
@@ -443,7 +442,7 @@ START_TEST(a_mark_keeps_the_entry_and_is_told_of)
     walked("/f4", "df");
     if (_i == 0)
         assert_each(known, "/f0 !/f1");
-    ck_assert(fp_cache_lookup_inserted(cache, "/f0", 3, 0, kit_now_ms, &answer));
+    ck_assert(fp_cache_lookup_inserted(cache, "/f0", 3, kit_now_ms, &answer));
     if (_i == 1)
         ck_assert_str_eq(told_soon(eighths(4)), "/ /f0");
 }
@@ -458,7 +457,7 @@ START_TEST(no_longer_than_it_is_valid)
     walked("/a/f", "ddf");
     l = take_lease("/a/f");
     for (uint64_t ms = seen_ms; ms < seen_ms + 2 * TTL; ms++) {
-        const bool valid = fp_cache_lookup_inserted(cache, "/a/f", 4, 0, ms, &answer);
+        const bool valid = fp_cache_lookup_inserted(cache, "/a/f", 4, ms, &answer);
 
         ck_assert(valid || !holds_at(&l, ms));
         ck_assert(!valid || holds_at(&l, ms) || ms + FP_SLOT_TICK_MS > seen_ms + TTL);

@@ -9,7 +9,7 @@
 
 static enum fp_cache_state state(const char *path, uint64_t ms)
 {
-    return fp_cache_view(cache, path, strlen(path), 0, ms).state;
+    return fp_cache_view(cache, path, strlen(path), ms).state;
 }
 
 START_TEST(states)
@@ -20,7 +20,7 @@ START_TEST(states)
     walked("/a/f", now, "ddf");
     ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_KNOWN);
     ck_assert_int_eq((int)state("/a/f", now + TTL), FP_VIEW_EXPIRED);
-    v = fp_cache_view(cache, "/a/f", 4, 0, now);
+    v = fp_cache_view(cache, "/a/f", 4, now);
     ck_assert_uint_eq(v.expires_ms, now + TTL);
     ck_assert(v.open && !v.content && !v.watched && !v.leased && !v.names);
     /* Another directory bears the name: the file was seen below the other. */
@@ -78,13 +78,12 @@ struct listed {
 };
 
 /* The number at the end of "/f17". */
-static bool list(void *ctx, const char *path, size_t len, unsigned names)
+static bool list(void *ctx, const char *path, size_t len)
 {
     struct listed *l = ctx;
     const unsigned i = (unsigned)strtoul(path + 2, NULL, 10);
 
     (void)len;
-    (void)names;
     if (l->n == l->most)
         return false;
     l->n++;

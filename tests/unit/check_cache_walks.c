@@ -11,13 +11,12 @@
 #include "common/clock.h"
 #include "common/walk_result.h"
 
-#define NAMES 1 /* the number of the list that questions name */
 
 static struct fp_cache_base base;
 
 static void insert(const char *path, const struct fp_cache_base *b)
 {
-    fp_cache_insert(cache, path, strlen(path), 0, b, now, NULL, &answer);
+    fp_cache_insert(cache, path, strlen(path), b, now, NULL, &answer);
     ck_assert_int_eq(answer.fd, -1);
 }
 
@@ -35,13 +34,13 @@ static bool find_base(const char *path)
 {
     const size_t len = strlen(path);
 
-    return fp_cache_find_base(cache, path, len, len > 1 ? fp_path_parent_len(path, len) : 1, 0, now, &base);
+    return fp_cache_find_base(cache, path, len, len > 1 ? fp_path_parent_len(path, len) : 1, now, &base);
 }
 
 /* Any directory above the path. */
 static bool find_nearest(const char *path)
 {
-    return fp_cache_find_base(cache, path, strlen(path), 1, 0, now, &base);
+    return fp_cache_find_base(cache, path, strlen(path), 1, now, &base);
 }
 
 /* The walk of the last component alone, from the base that was found. */
@@ -103,7 +102,7 @@ static void walked_by_links(const char *path, const char *what, const char *link
         result.step_watches[i].links = (uint8_t)(links[i] - '0');
         validity[i] = (struct fp_validity){ .mount = 1, .ttl_ms = TTL };
     }
-    fp_cache_insert(cache, path, strlen(path), 0, NULL, now, &meta, &answer);
+    fp_cache_insert(cache, path, strlen(path), NULL, now, &meta, &answer);
 }
 
 /* Entries below it may be behind too many links by now. */
@@ -379,26 +378,24 @@ END_TEST
 
 /* ---- access files ---- */
 
-static void walked_with_names(const char *path, const char *what, unsigned names, uint64_t size)
+static const struct fp_names names = { 2, { { ".htaccess", 9 }, { ".acl", 4 } } };
+
+static void walked_with_names(const char *path, const char *what, uint64_t size)
 {
+    fp_cache_set_names(cache, &names);
     kit_answer(&answer, path, what);
     answer.n_names = 2;
     for (unsigned i = 0; i < answer.n_steps; i++) {
         answer.steps[i].access[0] = (struct fp_access){ .status = FP_OK, .size = size + i };
         answer.steps[i].access[1] = (struct fp_access){ .status = FP_ABSENT };
     }
-    fp_cache_insert(cache, path, strlen(path), names, NULL, now, NULL, &answer);
-}
-
-static bool known_with_names(const char *path, unsigned names)
-{
-    return fp_cache_lookup(cache, path, strlen(path), names, now, &answer);
+    fp_cache_insert(cache, path, strlen(path), NULL, now, NULL, &answer);
 }
 
 START_TEST(access_files_are_known)
 {
-    walked_with_names("/a/f", "ddf", NAMES, 70);
-    ck_assert(known_with_names("/a/f", NAMES));
+    walked_with_names("/a/f", "ddf", 70);
+    ck_assert(known("/a/f"));
     ck_assert_uint_eq(answer.n_names, 2);
     for (unsigned i = 0; i < 2; i++) {
         ck_assert_int_eq((int)answer.steps[i].access[0].status, FP_OK);
@@ -408,42 +405,22 @@ START_TEST(access_files_are_known)
 }
 END_TEST
 
-START_TEST(access_files_that_nobody_asked_about)
-{
-    walked_with_names("/a/f", "ddf", NAMES, 70);
-    ck_assert(known("/a/f"));
-    ck_assert_uint_eq(answer.n_names, 0);
-}
-END_TEST
-
 /* Unknown is not absent: the file may have held the rule that denies. */
 START_TEST(access_files_that_nobody_looked_for)
 {
+    fp_cache_set_names(cache, &names);
     visited("/a/f", "ddf");
-    ck_assert(!known_with_names("/a/f", NAMES));
-    walked_with_names("/a/f", "ddf", NAMES + 1, 70);
-    ck_assert(!known_with_names("/a/f", NAMES));
-    ck_assert(known_with_names("/a/f", NAMES + 1));
-}
-END_TEST
-
-START_TEST(access_files_of_one_directory_only)
-{
-    walked_with_names("/a", "dd", NAMES, 70);
-    ck_assert(known_with_names("/a", NAMES));
-    visited("/a/b/f", "dddf");
-    ck_assert(!known_with_names("/a/b/f", NAMES));
-    ck_assert(!known_with_names("/a", NAMES));
-    walked_with_names("/a/b/f", "dddf", NAMES, 70);
-    ck_assert(known_with_names("/a/b/f", NAMES));
+    ck_assert(!known("/a/f"));
+    walked_with_names("/a/f", "ddf", 70);
+    ck_assert(known("/a/f"));
 }
 END_TEST
 
 START_TEST(access_files_that_change)
 {
-    walked_with_names("/a/f", "ddf", NAMES, 70);
-    walked_with_names("/a", "dd", NAMES, 80);
-    ck_assert(known_with_names("/a/f", NAMES));
+    walked_with_names("/a/f", "ddf", 70);
+    walked_with_names("/a", "dd", 80);
+    ck_assert(known("/a/f"));
     ck_assert_uint_eq(answer.steps[1].access[0].size, 81);
 }
 END_TEST
@@ -478,14 +455,6 @@ START_TEST(walk_of_several_steps_from_a_base)
 }
 END_TEST
 
-START_TEST(base_must_know_the_access_files)
-{
-    visited("/a", "dd");
-    ck_assert(!fp_cache_find_base(cache, "/a/f", 4, 1, NAMES, now, &base));
-    ck_assert(find_base("/a/f"));
-}
-END_TEST
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("cache_walks");
@@ -513,11 +482,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, passing_error_is_not_kept);
     t = unit_add_case(s, "access_files", setup, teardown, 0);
     tcase_add_test(t, access_files_are_known);
-    tcase_add_test(t, access_files_that_nobody_asked_about);
     tcase_add_test(t, access_files_that_nobody_looked_for);
-    tcase_add_test(t, access_files_of_one_directory_only);
     tcase_add_test(t, access_files_that_change);
-    tcase_add_test(t, base_must_know_the_access_files);
     tcase_add_test(t, nearest_base_is_found);
     tcase_add_test(t, walk_of_several_steps_from_a_base);
     return s;

@@ -95,7 +95,7 @@ START_TEST(names_that_differ_in_case)
     ck_assert_int_eq(known("/a/f"), _i == 0);
     walk("/a/f", "ddf");
     validity[1].folds = _i > 0;
-    insert_as("/a/f", 0, began); /* it was under way at that time */
+    insert_as("/a/f", began); /* it was under way at that time */
     ck_assert_int_eq(known("/a/f"), _i == 0);
     change("/", "A", true);
     walked("/a", "dd");
@@ -119,13 +119,13 @@ START_TEST(a_removed_file_that_is_open)
 
     walk("/a/f", "ddf");
     look_for_names();
-    insert_as("/a/f", NAMES, began);
+    insert_as("/a/f", began);
     ck_assert(known_with_names("/a/f"));
     change("/a", events[_i].name, events[_i].replaced);
     ck_assert_int_eq(known_with_names("/a/f"), _i != 0);
     walk("/a/f", "ddf");
     look_for_names();
-    insert_as("/a/f", NAMES, began); /* it was under way at that time */
+    insert_as("/a/f", began); /* it was under way at that time */
     ck_assert_int_eq(known_with_names("/a/f"), _i != 0);
 }
 END_TEST
@@ -136,7 +136,7 @@ START_TEST(access_files_that_differ_in_case)
     walk("/a/f", "ddf");
     look_for_names();
     validity[1].folds = _i > 0;
-    insert_as("/a/f", NAMES, kit_now_ms);
+    insert_as("/a/f", kit_now_ms);
     ck_assert(known_with_names("/a/f"));
     change("/a", ".HTACCESS", true);
     ck_assert_int_eq(known_with_names("/a/f"), _i == 0);
@@ -162,7 +162,7 @@ static uint64_t asked_ms(const char *path)
 {
     struct fp_cache_base base;
 
-    ck_assert(fp_cache_find_base(cache, path, strlen(path), 1, 0, kit_now_ms, &base));
+    ck_assert(fp_cache_find_base(cache, path, strlen(path), 1, kit_now_ms, &base));
     return base.asked_ms;
 }
 
@@ -398,7 +398,7 @@ START_TEST(what_changed_meanwhile_is_not_valid)
 
     walk("/a/f", "ddf");
     event_meanwhile(_i);
-    insert_as("/a/f", 0, began);
+    insert_as("/a/f", began);
     ck_assert(!known("/a/f"));
     walked("/a/f", "ddf");
     ck_assert(known("/a/f"));
@@ -426,7 +426,7 @@ START_TEST(access_file_of_another_case_meanwhile)
     look_for_names();
     validity[1].folds = _i > 0;
     change("/a", ".HTACCESS", true);
-    insert_as("/a/f", NAMES, began);
+    insert_as("/a/f", began);
     ck_assert_int_eq(known_with_names("/a/f"), _i == 0);
 }
 END_TEST
@@ -456,7 +456,7 @@ START_TEST(what_changed_beside_it_meanwhile)
     if (changed[_i].names)
         look_for_names();
     change(changed[_i].place, changed[_i].name, true);
-    insert_as(path, changed[_i].names ? NAMES : 0, began);
+    insert_as(path, began);
     ck_assert_int_eq(changed[_i].names ? known_with_names(path) : known(path), changed[_i].known);
     kit_now_ms++;
     walked("/a/f", "ddf");
@@ -476,7 +476,7 @@ START_TEST(watch_that_was_given_up_meanwhile)
     kit_now_ms++;
     fp_cache_clear(cache);
     kit_now_ms++;
-    insert_as("/a/g", 0, began);
+    insert_as("/a/g", began);
     ck_assert(!known("/a/g"));
 }
 END_TEST
@@ -500,7 +500,7 @@ START_TEST(watch_that_cannot_be_made_anew_goes_on)
         ck_assert_int_eq(known("/a/f"), i == 0);
         walk("/a/f", "ddf");
         result.step_watches[2].watch.len = 0;
-        insert_as("/a/f", 0, i == 0 ? began : kit_now_ms);
+        insert_as("/a/f", i == 0 ? began : kit_now_ms);
         kit_now_ms++;
     }
     ck_assert(known("/a/f"));
@@ -557,7 +557,7 @@ START_TEST(a_mount_elsewhere_concerns_nothing)
     for (unsigned i = 0; i < 1000; i++)
         remount("/home/u/mnt", 9);
     kit_now_ms++;
-    insert_as("/b/f", 0, began);
+    insert_as("/b/f", began);
     assert_each(known, "/a/f /b/f");
 }
 END_TEST
@@ -581,7 +581,7 @@ START_TEST(what_was_seen_of_a_mount_that_is_newer_than_the_walk)
     walk("/a/f", "ddf");
     kit_now_ms++;
     validity[1].mounted_ms = kit_now_ms;
-    insert_as("/a/f", 0, began);
+    insert_as("/a/f", began);
     ck_assert(!known("/a/f"));
     walk("/a/f", "ddf");
     kit_now_ms++;
@@ -599,7 +599,7 @@ START_TEST(what_was_seen_of_a_mount_that_went_is_not_valid)
     kit_now_ms++;
     remount(_i == 0 ? "/m" : "/", 0);
     kit_now_ms++;
-    insert_as("/m/f", 0, began);
+    insert_as("/m/f", began);
     ck_assert(!known("/m/f"));
     walk_unwatched("/m/f", "ddf");
     insert("/m/f");
@@ -711,7 +711,7 @@ START_TEST(a_directory_that_is_mounted_over_itself)
     walk("/a", "dd");
     answer.fd = kit_file('a');
     insert("/a");
-    ck_assert(fp_cache_find_base(cache, "/a/f", 4, 2, 0, kit_now_ms, &base));
+    ck_assert(fp_cache_find_base(cache, "/a/f", 4, 2, kit_now_ms, &base));
     kit_now_ms++;
     remount("/a", 2);
     kit_now_ms++;
@@ -720,7 +720,7 @@ START_TEST(a_directory_that_is_mounted_over_itself)
         validity[i].mount = result.step_watches[i].mount = 2;
     insert("/a/b/f");
     ck_assert(known("/a/b/f"));
-    ck_assert(!fp_cache_find_base(cache, "/a/f", 4, 2, 0, kit_now_ms, &base));
+    ck_assert(!fp_cache_find_base(cache, "/a/f", 4, 2, kit_now_ms, &base));
 }
 END_TEST
 

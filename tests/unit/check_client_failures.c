@@ -542,7 +542,7 @@ static void *ask_beside(void *a)
 {
     static struct fp_answer another;
 
-    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, NULL, &another, NULL), FP_OK);
+    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, &another, NULL), FP_OK);
     fp_close(&another.fd);
     return a;
 }
@@ -550,7 +550,6 @@ static void *ask_beside(void *a)
 /* A hint is not answered, so it says nothing about the daemon: the next pause is longer. */
 START_TEST(hint_does_not_end_the_pauses)
 {
-    static const struct fp_names names;
     pthread_t beside;
 
     start(answer_two_and_err);
@@ -560,7 +559,7 @@ START_TEST(hint_does_not_end_the_pauses)
     held_ms = unit_now_ms();
     ck_assert_int_eq((int)ask(), FP_PROTOCOL);
     held_ms += FIRST_PAUSE_MS;
-    ck_assert(fp_client_hint(client, PATH, PATH_LEN, &names));
+    ck_assert(fp_client_hint(client, PATH, PATH_LEN));
     ck_assert_int_eq((int)ask(), FP_PROTOCOL);
     held_ms += FIRST_PAUSE_MS;
     ck_assert_int_eq((int)ask(), FP_AGAIN);
@@ -630,11 +629,11 @@ START_TEST(no_descriptor_free_for_the_tables)
     listen_there(8);
     before = unit_leave_fds(WITHOUT_VIEW);
     start(answer_on_two_connections);
-    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, &view), FP_OK);
+    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, &answer, &view), FP_OK);
     unit_restore_fds(&before);
     ck_assert_ptr_null(view);
     fp_close(&answer.fd);
-    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, &view), FP_OK);
+    ck_assert_int_eq((int)fp_client_lookup(client, PATH, PATH_LEN, &answer, &view), FP_OK);
     ck_assert_ptr_nonnull(view);
     fp_lease_view_release(&view);
 }

@@ -35,6 +35,15 @@ static fp_status on_question(void *ctx, struct fp_connection *c, const struct fp
     return FP_OK;
 }
 
+static const struct fp_names *on_names(void *ctx, const struct fp_names *brought)
+{
+    static const struct fp_names all = { 1, { { ".acl", 4 } } };
+
+    ck_assert_ptr_eq(ctx, &questions);
+    ck_assert_uint_eq(brought->n, 0);
+    return &all;
+}
+
 static void on_closed(void *ctx, struct fp_connection *c)
 {
     ck_assert_ptr_eq(ctx, &questions);
@@ -48,7 +57,7 @@ static struct fp_sight sees;
 
 static void connect_peer(void)
 {
-    static const struct fp_connection_ops ops = { on_question, on_closed };
+    static const struct fp_connection_ops ops = { on_question, on_names, on_closed };
     int ends_of[2];
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_of), 0);
@@ -94,7 +103,7 @@ static void say(const struct fp_writer *w)
 
 static void say_hello(void)
 {
-    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION };
+    const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION, { .n = 0 } };
     uint8_t buf[64];
     struct fp_writer w;
 

@@ -3,7 +3,6 @@
 #include "admin/control.h"
 
 #include "cache/cache.h"
-#include "cache/names_registry.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
 #include "common/clock.h"
@@ -24,16 +23,9 @@ static size_t forget(void *ctx, const char *path, size_t len, bool tree)
     return 42;
 }
 
-unsigned fp_names_registry_find(const struct fp_names_registry *r, const struct fp_names *names)
-{
-    ck_assert_ptr_null(r);
-    return names->n;
-}
-
 /* ---- the cache knows "/" and "/a b", the second on another mount ---- */
 
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, unsigned names,
-                                   uint64_t now_ms)
+struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
 {
     struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
 
@@ -45,7 +37,7 @@ struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, s
                                     .expires_ms = now_ms + 60000,
                                     .mount = 1,
                                     .leased = true,
-                                    .names = names == 1 };
+                                    .names = true };
     else if (memcmp(path, "/a b", len) == 0)
         v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED, .expires_ms = 1, .mount = 2, .content = true };
     return v;
@@ -209,9 +201,9 @@ END_TEST
 
 START_TEST(every_component_is_explained)
 {
-    const struct fp_control_deps deps = { .names = NULL };
+    const struct fp_control_deps deps = { .cache = NULL };
     const struct fp_control question = {
-        .op = FP_CONTROL_EXPLAIN, .path = "/a b/c", .path_len = 6, .names = { .n = 1 }
+        .op = FP_CONTROL_EXPLAIN, .path = "/a b/c", .path_len = 6
     };
     struct fp_reply reply;
     unsigned left;
@@ -233,7 +225,7 @@ END_TEST
 START_TEST(a_path_of_many_components_is_cut)
 {
     static char path[FP_MAX_PATH];
-    const struct fp_control_deps deps = { .names = NULL };
+    const struct fp_control_deps deps = { .cache = NULL };
     const struct fp_control question = { .op = FP_CONTROL_EXPLAIN,
                                          .path = path,
                                          .path_len = sizeof(path) - 1 };
@@ -249,7 +241,7 @@ END_TEST
 
 START_TEST(level_of_the_log)
 {
-    const struct fp_control_deps deps = { .names = NULL };
+    const struct fp_control_deps deps = { .cache = NULL };
     struct fp_control question = { .op = FP_CONTROL_LOG, .level = FP_LOG_WARNING };
     struct fp_reply reply;
 

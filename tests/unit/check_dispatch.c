@@ -5,7 +5,6 @@
 #include "config.h"
 #include "lookup/dispatch.h"
 
-#include "cache/names_registry.h"
 #include "cache/timer_wheel.h"
 #include "dispatch_kit.h"
 
@@ -335,22 +334,29 @@ START_TEST(presence_above_is_kept)
 }
 END_TEST
 
+/* A client brings that name; how many there are now. */
+static unsigned bring(const char *name)
+{
+    const struct fp_names names = { 1, { { name, strlen(name) } } };
+
+    return fp_dispatch_add_names(dispatch, &names)->n;
+}
+
 /* A directory's walk finds its access files. */
 START_TEST(access_file_of_a_directory_under_way)
 {
-    const struct fp_names names = { 1, { { ".htaccess", 9 } } };
-
-    question(&early, "/", &names);
+    bring(".htaccess");
+    ask(&early, "/");
     forget("/.htaccess", false);
-    question(&late, "/", &names);
+    ask(&late, "/");
     ck_assert_uint_eq(n_jobs, 2);
     forget("/other", false);
-    question(&other, "/", &names);
+    ask(&other, "/");
     ck_assert_uint_eq(n_jobs, 2);
 }
 END_TEST
 
-/* ---- lists of names ---- */
+/* ---- names of access files ---- */
 
 static unsigned names_known; /* access files in the last answer */
 
@@ -360,58 +366,51 @@ static void see_names(struct fp_connection *conn, const struct fp_answer *a)
     names_known = a->n_names;
 }
 
-/* Asks about "/" and the access file of that name; true if the answer says whether it is there. */
-static bool knows(const char *name)
+/* The access files that an answer about "/" has. */
+static unsigned known_of_root(void)
 {
-    const struct fp_names names = { 1, { { name, strlen(name) } } };
-
     on_answer = see_names;
-    question(&early, "/", &names);
+    ask(&early, "/");
     if (!early.answered)
         finish("/", "d");
     ck_assert(early.answered);
-    return names_known == 1;
+    return names_known;
 }
 
-static void invent_lists(unsigned n)
+/* The list has no place for a fifth name, and loses none. A client's names are all taken, or none. */
+START_TEST(names_that_clients_bring)
 {
-    char name[] = "a";
+    static const struct fp_names two = { 2, { { "c", 1 }, { "e", 1 } } };
 
-    for (unsigned i = 0; i < n; i++, name[0]++)
-        knows(name);
-}
-
-/* A process that asks with invented lists takes the place of no list in use, and holds none for good. */
-START_TEST(a_list_of_names_that_nobody_uses_gives_its_place)
-{
-    ck_assert(knows(".htaccess"));
-    invent_lists(FP_MAX_LISTS - 1);
-    ck_assert(!knows(".acl"));
-    let_pass(FP_LIST_IDLE_MS - 1);
-    ck_assert(knows(".htaccess"));
-    ck_assert(!knows(".acl"));
-    let_pass(1);
-    ck_assert(knows(".acl"));
-    ck_assert(knows(".htaccess"));
-    invent_lists(FP_MAX_LISTS - 2);
-    ck_assert(knows(".acl"));
-    ck_assert(knows(".htaccess"));
+    ck_assert_uint_eq(known_of_root(), 0);
+    ck_assert_uint_eq(bring(".htaccess"), 1);
+    ck_assert_uint_eq(known_of_root(), 1);
+    ck_assert_uint_eq(bring(".acl"), 2);
+    ck_assert_uint_eq(bring(".htaccess"), 2);
+    ck_assert_uint_eq(known_of_root(), 2);
+    ck_assert_uint_eq(bring("c"), 3);
+    ck_assert_uint_eq(bring("d"), 4);
+    ck_assert_uint_eq(bring("e"), 4);
+    ck_assert_uint_eq(fp_dispatch_add_names(dispatch, &two)->n, 4);
+    ck_assert_int_eq(fp_names_find(fp_dispatch_add_names(dispatch, &two), ".acl", 4), 1);
+    ck_assert_uint_eq(known_of_root(), 4);
 }
 END_TEST
 
-/* The walk's names are its list's until it ends, however long it hangs. */
-START_TEST(a_list_of_a_walk_under_way_keeps_its_place)
+/* It has not looked for the new name. */
+START_TEST(a_name_that_comes_during_a_walk)
 {
-    const struct fp_names names = { 1, { { ".htaccess", 9 } } };
-
-    question(&late, "/m/f", &names);
-    ck_assert_uint_eq(n_jobs, 1);
-    let_pass(FP_LIST_IDLE_MS);
-    invent_lists(FP_MAX_LISTS);
-    ck_assert(fp_names_equal(&jobs[0].task->lookup.names, &names));
-    let_pass(FP_LIST_IDLE_MS);
-    invent_lists(FP_MAX_LISTS + 1);
-    ck_assert(fp_names_equal(&jobs[0].task->lookup.names, &names));
+    on_answer = see_names;
+    ask(&early, "/");
+    bring(".htaccess");
+    ask(&late, "/");
+    ck_assert_uint_eq(n_jobs, 2);
+    finish("/", "d");
+    ck_assert(early.answered && !late.answered);
+    ck_assert_uint_eq(names_known, 0);
+    finish("/", "d");
+    ck_assert(late.answered);
+    ck_assert_uint_eq(names_known, 1);
 }
 END_TEST
 
@@ -718,8 +717,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, absence_above_found_by_a_walk_to_its_neighbour);
     tcase_add_test(t, presence_above_is_kept);
     tcase_add_test(t, access_file_of_a_directory_under_way);
-    tcase_add_test(t, a_list_of_names_that_nobody_uses_gives_its_place);
-    tcase_add_test(t, a_list_of_a_walk_under_way_keeps_its_place);
+    tcase_add_test(t, names_that_clients_bring);
+    tcase_add_test(t, a_name_that_comes_during_a_walk);
     tcase_add_test(t, client_leaves);
     tcase_add_test(t, end_while_walks_are_under_way);
     tcase_add_test(t, forgotten_twice);

@@ -216,7 +216,7 @@ END_TEST
 /* httpd opens an access file by its whole path. */
 START_TEST(as_many_links_to_an_access_file)
 {
-    const struct fp_task names = { .lookup = { .names = { 2, { { "p1", 2 }, { "p2", 2 } } } } };
+    const struct fp_task names = { .names = { 2, { { "p1", 2 }, { "p2", 2 } } } };
     struct stat st;
 
     make_dir("d");

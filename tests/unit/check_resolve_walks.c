@@ -448,7 +448,7 @@ END_TEST
 
 static void resolve_with_names(const char *name, const struct fp_names *names)
 {
-    resolve_as_asked(name, (struct fp_task){ .lookup = { .names = *names } });
+    resolve_as_asked(name, (struct fp_task){ .names = *names });
     ck_assert_uint_eq(answer.n_names, answer.status == FP_OK ? names->n : 0);
 }
 

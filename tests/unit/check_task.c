@@ -54,7 +54,8 @@ static fp_status decode(size_t n, struct fp_task *t)
 static struct fp_task task(const char *path, size_t base_len)
 {
     const struct fp_task t = {
-        .lookup = { 250, path, strlen(path), { 1, { { ".htaccess", 9 } } }, false },
+        .lookup = { 250, path, strlen(path), false, false, false },
+        .names = { 1, { { ".htaccess", 9 } } },
         .base_len = base_len,
     };
 
@@ -77,7 +78,7 @@ START_TEST(task_comes_through)
     ck_assert_uint_eq(got.base_links, FP_MAX_LINKS);
     ck_assert_uint_eq(got.lookup.deadline_ms, 250);
     ck_assert_uint_eq(got.lookup.path_len, 13);
-    ck_assert_uint_eq(got.lookup.names.n, 1);
+    ck_assert_uint_eq(got.names.n, 1);
     ck_assert_int_eq(got.has_known, t.has_known);
     if (t.has_known)
         ck_assert(fp_meta_equal(&got.known, &t.known));

@@ -400,7 +400,7 @@ START_TEST(largest_result_fits_a_frame)
 {
     static struct fp_answer a, got;
     static struct fp_walk_result result;
-    struct fp_task t = { .lookup = { .path_len = FP_MAX_PATH, .names = { .n = FP_MAX_NAMES } } };
+    struct fp_task t = { .lookup = { .path_len = FP_MAX_PATH }, .names = { .n = FP_MAX_NAMES } };
     struct fp_frame f;
 
     fp_answer_init(&a, FP_OK);
@@ -449,12 +449,12 @@ START_TEST(result_with_other_names)
     fill_step(&a.steps[a.n_steps++], 1, S_IFDIR | 0755);
     a.n_names = 2;
     in.n_steps = a.n_steps;
-    for (t.lookup.names.n = 0; t.lookup.names.n <= FP_MAX_NAMES; t.lookup.names.n++) {
+    for (t.names.n = 0; t.names.n <= FP_MAX_NAMES; t.names.n++) {
         fp_writer_init(&w, buf, sizeof(buf));
         ck_assert_int_eq((int)fp_result_encode(&w, 1, &a, &in), FP_OK);
         ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
         ck_assert_int_eq((int)fp_result_decode(&f.body, &t, -1, &got, &out),
-                         t.lookup.names.n == 2 ? FP_OK : FP_PROTOCOL);
+                         t.names.n == 2 ? FP_OK : FP_PROTOCOL);
     }
 }
 END_TEST

@@ -53,7 +53,7 @@ static void assert_next(struct fp_warm_reader *r, const char *path, const struct
     ck_assert(fp_warm_next(r, &l));
     ck_assert_uint_eq(l.path_len, strlen(path));
     ck_assert_mem_eq(l.path, path, l.path_len);
-    ck_assert(fp_names_equal(&l.names, names));
+    ck_assert(fp_names_equal(&r->names, names));
     ck_assert(!l.fresh);
 }
 

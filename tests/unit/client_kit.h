@@ -86,7 +86,7 @@ static inline void teardown(void)
 static inline fp_status ask(void)
 {
     fp_close(&answer.fd);
-    return fp_client_lookup(client, PATH, PATH_LEN, NULL, &answer, NULL);
+    return fp_client_lookup(client, PATH, PATH_LEN, &answer, NULL);
 }
 
 /* A question that fails so, and one more while the client pauses. */
@@ -161,7 +161,7 @@ static inline void *answer_three(void *arg)
 
 static inline fp_status encode_welcome(struct fp_writer *w)
 {
-    return fp_welcome_encode(w, FP_WIRE_VERSION, &daemons_view);
+    return fp_welcome_encode(w, &(struct fp_welcome){ FP_WIRE_VERSION, daemons_view, { .n = 0 } });
 }
 
 /* A frame of the greeting with another descriptor than it should bring; -1: without one. */

@@ -356,7 +356,7 @@ static inline void finish(const char *path, const char *what)
     kit_answer(&a, path, what);
     a.source = FP_SOURCE_WORKER;
     /* It has found none of the access files. */
-    a.n_names = job.task->lookup.names.n;
+    a.n_names = job.task->names.n;
     for (unsigned i = 0; i < a.n_steps * a.n_names; i++)
         a.steps[i / a.n_names].access[i % a.n_names].status = FP_ABSENT;
     /* From a base: the base's own steps are not in the result. */
@@ -412,7 +412,7 @@ static inline void teardown(void)
     ev_loop_destroy(loop);
 }
 
-static inline void ask_lookup(struct fp_connection *conn, struct fp_lookup l, const struct fp_names *names)
+static inline void ask_lookup(struct fp_connection *conn, struct fp_lookup l)
 {
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
@@ -420,8 +420,6 @@ static inline void ask_lookup(struct fp_connection *conn, struct fp_lookup l, co
 
     l.deadline_ms = 1000;
     l.path_len = strlen(l.path);
-    if (names != NULL)
-        l.names = *names;
     fp_writer_init(&w, buf, sizeof(buf));
     ck_assert_int_eq((int)fp_lookup_encode(&w, 1, &l), FP_OK);
     ck_assert_int_eq((int)fp_frame_parse(&f, buf, w.len), FP_OK);
@@ -429,26 +427,21 @@ static inline void ask_lookup(struct fp_connection *conn, struct fp_lookup l, co
     ck_assert_int_eq((int)fp_router_ops.question(&router, conn, &f), FP_OK);
 }
 
-static inline void question(struct fp_connection *conn, const char *path, const struct fp_names *names)
-{
-    ask_lookup(conn, (struct fp_lookup){ .path = path }, names);
-}
-
 static inline void ask(struct fp_connection *conn, const char *path)
 {
-    question(conn, path, NULL);
+    ask_lookup(conn, (struct fp_lookup){ .path = path });
 }
 
 /* Leaves a hint. */
 static inline void name_path(struct fp_connection *conn, const char *path)
 {
-    ask_lookup(conn, (struct fp_lookup){ .path = path, .hint = true }, NULL);
+    ask_lookup(conn, (struct fp_lookup){ .path = path, .hint = true });
     ck_assert(conn->passed);
 }
 
 static inline void ask_fresh(struct fp_connection *conn, const char *path)
 {
-    ask_lookup(conn, (struct fp_lookup){ .path = path, .fresh = true }, NULL);
+    ask_lookup(conn, (struct fp_lookup){ .path = path, .fresh = true });
 }
 
 static inline void forget(const char *path, bool tree)

@@ -34,7 +34,8 @@ static struct daemon {
     unsigned connections, questions, hints;
     uint64_t ids[8];
     uint32_t deadline_ms;
-    unsigned n_names;
+    struct fp_names names; /* of access files, that it looks for */
+    unsigned n_names;      /* that the client brought */
     char path[64];
     bool saw_end; /* the client closed the connection */
 } d;
@@ -104,19 +105,21 @@ static inline bool d_hello(void)
     struct fp_frame f;
     struct fp_hello h;
 
-    return d_receive(&f, buf) && f.type == FP_FRAME_HELLO && f.id == 0
-           && fp_hello_decode(&f.body, &h) == FP_OK && h.version_min <= FP_WIRE_VERSION
-           && h.version_max >= FP_WIRE_VERSION;
+    if (!d_receive(&f, buf) || f.type != FP_FRAME_HELLO || f.id != 0 || fp_hello_decode(&f.body, &h) != FP_OK)
+        return false;
+    d.n_names = h.names.n;
+    return h.version_min <= FP_WIRE_VERSION && h.version_max >= FP_WIRE_VERSION;
 }
 
 /* The welcome with the first area of the table; the second comes behind it. */
 static inline bool d_welcome(uint16_t version)
 {
+    const struct fp_welcome hello = { version, daemons_view, d.names };
     uint8_t buf[128];
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    return fp_welcome_encode(&w, version, &daemons_view) == FP_OK
+    return fp_welcome_encode(&w, &hello) == FP_OK
            && d_send(&w, d.leases != NULL ? fp_lease_table_generations_fd(d.leases) : -1);
 }
 
@@ -176,7 +179,6 @@ static inline bool d_question(uint64_t *id_r)
     memcpy(d.path, l.path, l.path_len);
     d.path[l.path_len] = '\0';
     d.deadline_ms = l.deadline_ms;
-    d.n_names = l.names.n;
     d.hints += l.hint;
     if (d.questions < sizeof(d.ids) / sizeof(d.ids[0]))
         d.ids[d.questions] = f.id;
