@@ -55,6 +55,7 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const str
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
     TAILQ_INIT(&c->open_dirs);
+    TAILQ_INIT(&c->walked);
     TAILQ_INIT(&c->purging);
     fp_cache_set_limits(c, limits);
     return c;
@@ -211,8 +212,7 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, const struc
 static bool lookup_counted(struct fp_cache *c, const char *path, size_t len,
                            const struct moment *at, struct fp_answer *a)
 {
-    const uint64_t now_ms = at->now_ms;
-    const struct fp_entry *e;
+    struct fp_entry *e;
 
     if (lookup(c, path, len, at, a)) {
         c->counts.hits++;
@@ -220,7 +220,10 @@ static bool lookup_counted(struct fp_cache *c, const char *path, size_t len,
     }
     e = fp_entry_find(c, path, len);
     c->counts.misses++;
-    c->counts.expired += e != NULL && e->generation != 0 && e->expires_ms != 0 && now_ms >= e->expires_ms;
+    if (e != NULL && fp_entry_has_expired(e, at->now_ms)) {
+        c->counts.expired++;
+        fp_entry_look_ahead(c, e, at->now_ms);
+    }
     return false;
 }
 

@@ -159,6 +159,16 @@ static const char *check_sieve(const struct fp_sieve *s, enum fp_kind kind, cons
     return n == t->queued[kind] ? NULL : "an entry without children stands in no queue";
 }
 
+static const char *check_walked(const struct fp_cache *c, const struct tally *t)
+{
+    const struct fp_entry *e;
+    size_t n = 0;
+
+    TAILQ_FOREACH(e, &c->walked, walked)
+        n++;
+    return n == t->entries ? NULL : "the entries are not as many as were seen";
+}
+
 static const char *check_open_dirs(const struct fp_cache *c, const struct tally *t)
 {
     const struct fp_entry *e;
@@ -211,6 +221,8 @@ static const char *check_all(const struct fp_cache *c, struct tally *t)
         wrong = check_purges(c, t);
     if (wrong == NULL)
         wrong = check_slots(t);
+    if (wrong == NULL)
+        wrong = check_walked(c, t);
     if (wrong == NULL)
         wrong = check_open_dirs(c, t);
     if (wrong == NULL)

@@ -347,7 +347,7 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
             continue;
         }
         set_refresh(c, e, again_ms(e, now_ms));
-        if (e->generation != 0 && e->expires_ms > now_ms && !fp_entry_is_purged(c, e)
+        if (e->generation != 0 && e->expires_ms != 0 && !fp_entry_is_purged(c, e)
             && (is_used(c, e, now_ms) || is_needed(e, now_ms))) {
             --*looks;
             e = first_due(e, now_ms);
@@ -356,6 +356,25 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
         }
     }
     return NULL;
+}
+
+bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms)
+{
+    return e->generation != 0 && e->expires_ms != 0 && now_ms >= e->expires_ms;
+}
+
+/* Each look ahead needs a use of its own: a server is asked no more often than without. What was asked for once
+ * is not looked at. */
+void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
+{
+    e->returned = true;
+    for (unsigned n = 0; n < FP_CACHE_AHEAD && (e = TAILQ_NEXT(e, walked)) != NULL; n++) {
+        if (!fp_entry_has_expired(e, now_ms) || (!fp_entry_is_used(c, e) && !e->returned))
+            continue;
+        e->returned = false;
+        e->used = true;
+        fp_timer_set(&c->wheel, &e->refresh, now_ms);
+    }
 }
 
 /* ---- entries ---- */
@@ -415,6 +434,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     c->sieves[e->kind].count++;
     fp_entry_count_place(c, e, 1);
     fp_entry_enqueue(c, e);
+    TAILQ_INSERT_TAIL(&c->walked, e, walked);
     e->purge = c->n_purges;
     if (parent == NULL)
         return e;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define FP_CACHE_LOOKS 4096u /* timers that the refreshes of one beat may look at */
+#define FP_CACHE_AHEAD 256u  /* entries that the question about an expired one may visit */
 
 /* Files that are kept by their content, which lies elsewhere, and not by a descriptor. */
 struct fp_cache_content {

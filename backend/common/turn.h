@@ -17,7 +17,8 @@
 /*
  * Kinds of work, with the bound of a single piece.
  *   connection  one frame of 32 KiB; a connection opened or closed.
- *   question    FP_MAX_STEPS steps, each hashed a dozen times at most; one or two walks begun.
+ *   question    FP_MAX_STEPS steps, each hashed a dozen times at most; one or two walks begun; FP_CACHE_AHEAD
+ *               entries visited.
  *   result      FP_MAX_STEPS entries made or renewed, and FP_SIEVE_VISITS visited for each that is
  *               evicted for them.  All questions that wait for that walk are answered, too.
  *   events      the kernel's whole queue (fs.inotify.max_queued_events), and for each event the

@@ -354,6 +354,115 @@ START_TEST(with_the_list_of_names)
 }
 END_TEST
 
+/* ---- ahead of questions ---- */
+
+/* Walks to absent names in "/" that a client waits for, a tick between each and the next. */
+static void walked_in_turn(unsigned n)
+{
+    char path[32];
+
+    for (unsigned i = 0; i < n; i++, kit_now_ms += TICK) {
+        snprintf(path, sizeof(path), "/no%02u", i);
+        walked(path, "da");
+    }
+}
+
+static void ask_in_turn(unsigned n)
+{
+    char path[32];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(path, sizeof(path), "/no%02u", i);
+        known(path);
+    }
+}
+
+static void let_all_expire(void)
+{
+    kit_now_ms += 2 * TTL;
+    while (fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, &due))
+        ;
+}
+
+/* One after another they expire one after another: all of them are looked at for the first question. */
+START_TEST(what_was_asked_for_together)
+{
+    walked_in_turn(4);
+    let_all_expire();
+    ask_in_turn(4);
+    ck_assert_str_eq(told_at(kit_now_ms), "");
+    walked_in_turn(4);
+    let_all_expire();
+    ck_assert(!known("/no00"));
+    ck_assert_str_eq(told_soon(kit_now_ms), "/no01 /no02 /no03");
+    walked_in_turn(4);
+    ck_assert(known("/no03"));
+}
+END_TEST
+
+/* A lease that was used before it ended is a use, as a question is. */
+START_TEST(what_leases_were_used_for_together)
+{
+    walked_in_turn(4);
+    use_lease_of("/no02");
+    let_all_expire();
+    ck_assert(!known("/no00"));
+    ck_assert_str_eq(told_soon(kit_now_ms), "/ /no02");
+}
+END_TEST
+
+/* What nobody came back to is looked at for questions alone, and the rest once for each use. */
+START_TEST(no_look_ahead_without_a_use)
+{
+    walked_in_turn(4);
+    let_all_expire();
+    ck_assert(!known("/no00"));
+    ck_assert_str_eq(told_soon(kit_now_ms), "");
+    ask_in_turn(4);
+    for (unsigned i = 0; i < 3; i++) {
+        walked_in_turn(4);
+        let_all_expire();
+        ck_assert(!known("/no00"));
+        ck_assert_str_eq(told_soon(kit_now_ms), i == 0 ? "/no01 /no02 /no03" : "");
+    }
+}
+END_TEST
+
+/* Those in front of it were asked for before, and what a report ended needs a question. */
+START_TEST(only_what_expired_after_it)
+{
+    walked_in_turn(5);
+    let_all_expire();
+    ask_in_turn(5);
+    walked_in_turn(5);
+    let_all_expire();
+    fp_cache_forget(cache, "/no03", 5, false);
+    ck_assert(!known("/no01"));
+    ck_assert_str_eq(told_soon(kit_now_ms), "/no02 /no04");
+}
+END_TEST
+
+START_TEST(no_farther_ahead_than_one_question_may_look)
+{
+    unsigned n = 0;
+    char path[32];
+
+    start(2 * FP_CACHE_LOOKS, 2 * FP_CACHE_LOOKS);
+    for (unsigned i = 0; i < 2 * FP_CACHE_AHEAD; i++) {
+        snprintf(path, sizeof(path), "/no%u", i);
+        walked(path, "da");
+        use_lease_of(path);
+    }
+    let_all_expire();
+    ck_assert(!known("/no0"));
+    for (unsigned i = 0; i < 3; i++) {
+        while (fp_cache_take_refresh(cache, kit_now_ms + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due))
+            n += due.len > 1;
+    }
+    ck_assert_uint_eq(n, FP_CACHE_AHEAD);
+}
+END_TEST
+
 /* Not all at once, but all. */
 START_TEST(very_many_that_are_not_used)
 {
@@ -717,6 +826,11 @@ static Suite *make_suite(void)
     tcase_add_test(t, told_again_after_half_of_the_next_life);
     tcase_add_test(t, what_changed_is_not_told);
     tcase_add_test(t, with_the_list_of_names);
+    tcase_add_test(t, what_was_asked_for_together);
+    tcase_add_test(t, what_leases_were_used_for_together);
+    tcase_add_test(t, no_look_ahead_without_a_use);
+    tcase_add_test(t, only_what_expired_after_it);
+    tcase_add_test(t, no_farther_ahead_than_one_question_may_look);
     tcase_add_test(t, very_many_that_are_not_used);
     tcase_add_test(t, a_directory_that_lives_shorter);
     tcase_add_loop_test(t, a_file_that_was_found_later, 0, 2);
