@@ -151,7 +151,7 @@ def example():
 
 def local_types():
     in_code = set(re.findall(r'\{ "(\w+)", \w+, true \}', text("backend/common/local_types.c")))
-    page = re.search(r"^Local are ([^.]*)\.", text("docs/flashpached.conf.md"), re.M).group(1)
+    page = re.search(r"^Local file systems are ([^.]*)\.", text("docs/flashpached.conf.md"), re.M).group(1)
     yield "local file system", in_code, set(re.findall(r"\w+", page)) - {"and"}, "docs/flashpached.conf.md, Mounts"
 
 
