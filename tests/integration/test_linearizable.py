@@ -67,7 +67,7 @@ def places(root, shared, url=""):
 
 
 def config(root):
-    return f"{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
+    return f"KeepAliveTimeout 7200\n{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
 
 
 def kinds_but(left_out):
