@@ -25,6 +25,8 @@ NFS = [kind for kind in KINDS if kind.startswith("nfs")]
 TRIES = int(os.environ.get("FLASHPACHE_TRIES") or chosen(20, 200))
 ROUNDS, PAUSE_S = 12, 0.25
 AGAIN = 3               # of them, just before the change
+# A slow machine may leave a connection idle for long, from its beginning on.
+PATIENT = "KeepAliveTimeout 7200\nRequestReadTimeout header=0\n"
 CONNECTIONS = 3         # so that several children have looked at each file
 SIZES = (1 << 10, 300_000, 1 << 10, 300_000, 1 << 10, 3_000_000)
 LATEST_S = 20           # ends a hang, measures nothing
@@ -111,7 +113,7 @@ def served(kind, base, lab, options="", daemon_settings=None, flashpache=""):
             locks = base / f"locks-{name}"
             locks.mkdir()
             os.chown(locks, *user_ids())
-            config = (f"KeepAliveTimeout 7200\nMaxKeepAliveRequests 0\nDavLockDB {locks}/lock\n"
+            config = (f"{PATIENT}DavLockDB {locks}/lock\n"
                       f"<Directory {mount.at}>\nAllowOverride All\nDav On\n</Directory>\n")
             own = {"config": config, "extra_modules": ("dav", "dav_fs")}
             if name == "stock":

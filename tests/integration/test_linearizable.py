@@ -16,6 +16,7 @@ import linear_faults
 import linear_kinds
 import linear_run
 import network_mounts
+import network_site
 import system_limits
 from content_kit import SETTLED_S, clock  # noqa: F401 (fixture)
 from conftest import SELFCHECK
@@ -67,7 +68,7 @@ def places(root, shared, url=""):
 
 
 def config(root):
-    return f"KeepAliveTimeout 7200\n{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
+    return f"{network_site.PATIENT}{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n</Directory>\n"
 
 
 def kinds_but(left_out):
