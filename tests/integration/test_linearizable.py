@@ -39,15 +39,14 @@ REMEMBERED = 0.5            # without a fault, nearly all are
 # No file is held open there, and its content is kept two seconds after it was first seen.
 REMEMBERED_ON_FUSE = 0.2
 # A change by another name of the file is reported to watches of the file. Watches of the requested name's directory
-# do not report it. FUSE may have a file for each name; and an unreadable file cannot be watched.
+# do not report it. FUSE may have a file for each name; and an unreadable file cannot be watched. Linux's SMB client opens
+# no file by another name of it: EINVAL.
 OTHER_NAMES = {"written_by_its_other_name", "access_file_by_other_ways", "linked_in", "written_by_a_name_made_since"}
 # A remote file's content is kept, and the kernel's pages of a FUSE file may be older than a write that no event reports. These
 # writes show within ttl_ms.
 UNREPORTED = {"written_through_a_mapping_that_stays", "written_asynchronously_while_it_stays_open"}
-# Linux's SMB client opens no file by another name of it: EINVAL.
-ONE_NAME = {"linked_in"}
 # A Samba server as it comes has no symbolic links for it.
-WITH_LINKS = {"access_file_by_other_ways", "written_through_a_link", "served_through_a_link", "link_in_the_middle_replaced",
+WITH_LINKS = {"written_through_a_link", "served_through_a_link", "link_in_the_middle_replaced",
               "chain_of_links", "target_made_and_removed"}
 # The default of 2 s would make a stopped daemon's turn a long one.
 TIMEOUT = "FlashpacheTimeout 50ms\n"
@@ -81,7 +80,7 @@ def unseen(where):
         return OTHER_NAMES | UNREPORTED
     if where not in network_mounts.KINDS:
         return set()
-    return UNREPORTED | (ONE_NAME if where == "cifs" else set())
+    return UNREPORTED | (OTHER_NAMES if where == "cifs" else set())
 
 
 def check(name, result, remembered=REMEMBERED, where=None):
