@@ -2,7 +2,6 @@
 #include "config.h"
 #include "held.h"
 
-#include "common/answer_table.h"
 #include "common/clock.h"
 #include "common/lease_table.h"
 #include "file.h"
@@ -50,9 +49,7 @@ bool fp_held_steps_hold(const struct fp_lease_view *view, const struct fp_answer
     if (!fp_lease_view_is_current(view, now))
         return false;
     for (unsigned i = n; i-- > 0;) {
-        const struct fp_outline o = fp_answer_outline(a, i);
-
-        if (!fp_lease_view_is_valid(view, o.slot, o.generation, now))
+        if (!fp_lease_view_is_valid(view, a->steps[i].slot, a->steps[i].generation, now))
             return false;
     }
     return true;
@@ -66,20 +63,4 @@ bool fp_held_holds(const struct fp_held *h)
 const struct fp_step *fp_held_last(const struct fp_held *h)
 {
     return &h->answer->steps[h->answer->n_steps - 1];
-}
-
-const struct fp_step *fp_held_step(const struct fp_held *h, unsigned i)
-{
-    return i + 1 == h->answer->n_steps || fp_held_fill_in(h) ? &h->answer->steps[i] : NULL;
-}
-
-struct fp_outline fp_held_outline(const struct fp_held *h, unsigned i)
-{
-    return fp_answer_outline(h->answer, i);
-}
-
-bool fp_held_fill_in(const struct fp_held *h)
-{
-    return !h->answer->outline
-           || (h->view != NULL && fp_answer_view_fill_in(fp_lease_view_answers(h->view), h->path, h->answer));
 }

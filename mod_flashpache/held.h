@@ -37,11 +37,5 @@ bool fp_held_holds(const struct fp_held *h);
 bool fp_held_steps_hold(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n);
 
 const struct fp_step *fp_held_last(const struct fp_held *h);
-/* Step i of the answer's, "/" first. NULL: it is unknown, as fp_held_fill_in() is false; never the last step. */
-const struct fp_step *fp_held_step(const struct fp_held *h, unsigned i);
-/* That of step i, also where it is all there is. */
-struct fp_outline fp_held_outline(const struct fp_held *h, unsigned i);
-/* False: the answer is an outline, and the table has no longer the other steps of its moment. */
-bool fp_held_fill_in(const struct fp_held *h);
 
 #endif

@@ -200,7 +200,7 @@ void fp_htaccess_inject(request_rec *r)
     if (q == NULL || q->held->answer->n_names == 0 || fp_answer_lacks_access_files(q->held->answer) || !fp_parsed_is_for(r))
         return;
     for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
-        const struct fp_step *s = fp_held_step(q->held, i);
+        const struct fp_step *s = &q->held->answer->steps[i];
         int name = fp_access_file_of(r, q, s);
         struct fp_parsed *p = name != -1 ? fp_parsed_find(r, q, s, (unsigned)name) : NULL;
 

@@ -278,8 +278,8 @@ const struct fp_step *fp_request_find_step(const struct fp_request *q, const cha
     if (*below_r)
         return last;
     for (unsigned i = q->held->answer->n_steps; i-- > 0;) {
-        if (fp_held_outline(q->held, i).end == len)
-            return fp_held_step(q->held, i);
+        if (q->held->answer->steps[i].end == len)
+            return &q->held->answer->steps[i];
     }
     return NULL;
 }
@@ -288,7 +288,7 @@ unsigned fp_request_step_number(const struct fp_request *q, const struct fp_step
 {
     unsigned i = q->held->answer->n_steps - 1;
 
-    while (fp_held_outline(q->held, i).end != s->end)
+    while (q->held->answer->steps[i].end != s->end)
         i--;
     return i;
 }

@@ -134,8 +134,7 @@ struct fp_request *fp_request_shadow(const request_rec *r);
 
 /*
  * The step of name, which is r->filename or a part of it (without a slash at its end). Where the
- * walk ended above name, this is the last step, and *below_r is 1. NULL: the answer has no such
- * step, or it is unknown (fp_held_step()).
+ * walk ended above name, this is the last step, and *below_r is 1. NULL: the answer has no such step.
  */
 const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
                                            int *below_r);

@@ -363,11 +363,9 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (m == NULL || walked->held->answer->n_steps != q->held->answer->n_steps || fp_view_went_elsewhere(walked, q))
         return fp_request_again(r);
     /* Where core does not know the file, it does not show whether links need their target's owner
-     * (fp_walk_links). So core handles such a path. */
+     * (fp_walk_restricted). So core handles such a path. */
     for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
-        const struct fp_step *s = fp_held_step(q->held, i);
-
-        if (s == NULL || fp_walk_is_foreign(s))
+        if (fp_walk_is_foreign(&q->held->answer->steps[i]))
             return DECLINED;
     }
     fp_walk_fill(&r->finfo, m, r->filename, r->pool);
@@ -402,10 +400,10 @@ static int check_links(request_rec *r)
     q = fp_request_of(named);
     if (named->status != HTTP_OK)
         status = named->status;
-    else if (q == NULL || !fp_view_is_same(r, q) || !fp_held_fill_in(q->held))
+    else if (q == NULL || !fp_view_is_same(r, q))
         status = fp_request_again(r);
     else
-        status = fp_walk_links(named, q) == FP_LINKS_DENIED ? refuse_link(r) : DECLINED;
+        status = fp_walk_restricted(named, q, true) ? refuse_link(r) : DECLINED;
     ap_destroy_sub_req(named);
     return status;
 }
@@ -428,15 +426,11 @@ int fp_respond(request_rec *r)
     }
     if (!fp_reply_may_serve(r, &q, plain, log_denied, &status))
         return status;
-    switch (fp_walk_links(r, q)) {
-    case FP_LINKS_UNKNOWN:
-        status = check_links(r);
-        if (status != DECLINED)
-            return status;
-        break;
-    case FP_LINKS_DENIED: return refuse_link(r);
-    case FP_LINKS_ALLOWED: break;
-    }
+    if (fp_walk_restricted(r, q, true))
+        return refuse_link(r);
+    status = fp_walk_restricted(r, q, false) ? check_links(r) : DECLINED;
+    if (status != DECLINED)
+        return status;
     status = fp_reply_take_body(r);
     if (status != OK)
         return status;

@@ -91,7 +91,7 @@ static void mark(const struct fp_lease_view *view, const struct fp_answer *a)
 
     fp_lease_view_reference(view, a->steps[n - 1].slot);
     if (n > 1)
-        fp_lease_view_reference(view, fp_answer_outline(a, n - 2).slot);
+        fp_lease_view_reference(view, a->steps[n - 2].slot);
 }
 
 fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r)
@@ -105,37 +105,20 @@ fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r
     return st == FP_OK && *view_r == NULL ? FP_ABSENT : st;
 }
 
-/* *holds_r: the answer is valid now. Each look at that is a system call, so a hit has one. */
-static bool find(const struct fp_held *h, bool *holds_r)
-{
-    const struct fp_answer_view *answers = fp_lease_view_answers(h->view);
-
-    if (!fp_answer_view_find(answers, h->path, h->path_len, h->answer))
-        return false;
-    *holds_r = fp_held_holds(h);
-    if (*holds_r || !h->answer->outline)
-        return true;
-    if (!fp_answer_view_renew(answers, h->path, h->answer))
-        return false;
-    *holds_r = fp_held_holds(h);
-    return true;
-}
-
 fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h, bool *known_r)
 {
     struct fp_answer *a = h->answer;
     fp_status st;
-    bool holds;
 
     *known_r = false;
     fp_answer_init(a, FP_FAILED);
     st = fp_shared_view(client, &h->view);
     if (st != FP_OK)
         return st;
-    if (find(h, &holds)) {
+    if (fp_answer_view_find(fp_lease_view_answers(h->view), h->path, h->path_len, a)) {
         const struct fp_step *last = fp_held_last(h);
 
-        if ((!fresh || a->watched) && holds && have_file(h)) {
+        if ((!fresh || a->watched) && fp_held_holds(h) && have_file(h)) {
             mark(h->view, a);
             return FP_OK;
         }

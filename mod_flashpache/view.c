@@ -39,10 +39,10 @@ bool fp_view_is_same(const request_rec *r, const struct fp_request *q)
 }
 
 /* True if both lead to the same directory, or both to a regular file. The files may differ, as one
- * may have replaced the other. NULL: unknown. */
+ * may have replaced the other. */
 static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
 {
-    const struct fp_meta *x = a != NULL ? fp_step_target(a) : NULL, *y = b != NULL ? fp_step_target(b) : NULL;
+    const struct fp_meta *x = fp_step_target(a), *y = fp_step_target(b);
 
     if (x == NULL || y == NULL || S_ISLNK(a->self.mode) != S_ISLNK(b->self.mode))
         return false;
@@ -57,14 +57,14 @@ bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx)
     const struct fp_request *q = ctx;
 
     for (unsigned i = 0; other != q && i < other->held->answer->n_steps && i < q->held->answer->n_steps; i++) {
-        const struct fp_outline a = fp_held_outline(other->held, i), b = fp_held_outline(q->held, i);
+        const struct fp_step *a = &other->held->answer->steps[i], *b = &q->held->answer->steps[i];
 
-        if (a.end != b.end || memcmp(other->held->path, q->held->path, b.end) != 0)
+        if (a->end != b->end || memcmp(other->held->path, q->held->path, b->end) != 0)
             return false;
-        if (a.slot != FP_NO_SLOT && a.slot == b.slot && a.generation == b.generation
+        if (a->slot != FP_NO_SLOT && a->slot == b->slot && a->generation == b->generation
             && other->held->view == q->held->view)
             continue;
-        if (!is_same_step(fp_held_step(other->held, i), fp_held_step(q->held, i)))
+        if (!is_same_step(a, b))
             return true;
     }
     return false;

@@ -117,7 +117,7 @@ apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struc
     /* Core has looked at a dangling link's target itself, and found a directory there by now. */
     if (below && (q->links_asked[0] >> fp_request_step_number(q, s) & 1) != 0 && S_ISLNK(s->self.mode))
         return AP_DECLINED;
-    /* Knowing the file, core asks for this only where links are restricted (fp_walk_links). */
+    /* Knowing the file, core asks for this only where links are restricted (fp_walk_restricted). */
     if ((wanted & APR_FINFO_LINK) && r->filename[len] != '/' && !below && s->status == FP_OK)
         q->links_asked[r->finfo.filetype != APR_NOFILE] |= (apr_uint64_t)1 << fp_request_step_number(q, s);
     return stat_step(finfo, s, below, wanted, r->filename, r->pool);
@@ -141,41 +141,25 @@ struct asked_step {
 static bool was_asked(const struct fp_request *other, const void *ctx)
 {
     const struct asked_step *at = ctx;
-    const apr_size_t end = fp_held_outline(at->q->held, at->i).end;
+    const apr_size_t end = at->q->held->answer->steps[at->i].end;
 
     return (other->links_asked[at->known] >> at->i & 1) != 0 && other->held->answer->n_steps > at->i
-           && fp_held_outline(other->held, at->i).end == end
+           && other->held->answer->steps[at->i].end == end
            && memcmp(other->held->path, at->q->held->path, end) == 0;
 }
 
 bool fp_walk_is_foreign(const struct fp_step *s)
 {
-    return S_ISLNK(s->self.mode) && s->self.uid != s->target.uid;
+    return s->status == FP_OK && S_ISLNK(s->self.mode) && s->self.uid != s->target.uid;
 }
 
-static bool has_asked(const struct fp_request *q, const void *ctx)
+bool fp_walk_restricted(const request_rec *r, const struct fp_request *q, bool known)
 {
-    (void)ctx;
-    return (q->links_asked[0] | q->links_asked[1]) != 0;
-}
-
-enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q)
-{
-    enum fp_links found = FP_LINKS_ALLOWED;
-
-    if (!fp_request_any(r, has_asked, NULL))
-        return FP_LINKS_ALLOWED;
-    if (!fp_held_fill_in(q->held))
-        return FP_LINKS_UNKNOWN;
     for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
-        const struct asked_step known = { q, i, true }, unknown = { q, i, false };
+        const struct asked_step at = { q, i, known };
 
-        if (!fp_walk_is_foreign(fp_held_step(q->held, i)))
-            continue;
-        if (fp_request_any(r, was_asked, &known))
-            return FP_LINKS_DENIED;
-        if (fp_request_any(r, was_asked, &unknown))
-            found = FP_LINKS_UNKNOWN;
+        if (fp_walk_is_foreign(&q->held->answer->steps[i]) && fp_request_any(r, was_asked, &at))
+            return true;
     }
-    return found;
+    return false;
 }

@@ -38,9 +38,10 @@ apr_status_t fp_walk_stat_name(apr_finfo_t *finfo, const struct fp_request *q, c
  * only if the owners match. Then the links on the way to q's file must match as well, in whichever
  * request of r's family core checked them. Where core knew of no file (one of the family was
  * absent) it always asks, so its question proves nothing.
+ *
+ * True if core asked for a link of another owner than its target's. known: while it knew the file.
  */
-enum fp_links { FP_LINKS_ALLOWED, FP_LINKS_DENIED, FP_LINKS_UNKNOWN };
-enum fp_links fp_walk_links(const request_rec *r, const struct fp_request *q);
+bool fp_walk_restricted(const request_rec *r, const struct fp_request *q, bool known);
 
 /* True for a link whose owner differs from its target's. */
 bool fp_walk_is_foreign(const struct fp_step *s);

@@ -31,7 +31,6 @@ void fp_answer_init(struct fp_answer *a, fp_status status)
     a->leasable = a->local = a->content = a->readable = a->unchanged = false;
     a->watched = a->above_watched = a->may_look = false;
     a->content_at = 0;
-    a->outline = false;
 }
 
 struct fp_chosen fp_choose(const struct fp_names *own, const struct fp_names *all)
@@ -70,16 +69,6 @@ void fp_steps_choose(struct fp_step *steps, unsigned n, const struct fp_chosen *
         for (unsigned k = 0; k < chosen->n; k++)
             steps[i].access[k] = access[chosen->at[k]];
     }
-}
-
-struct fp_outline fp_step_outline(const struct fp_step *s)
-{
-    return (struct fp_outline){ s->slot, s->generation, s->end };
-}
-
-struct fp_outline fp_answer_outline(const struct fp_answer *a, unsigned i)
-{
-    return a->outline && i + 1 < a->n_steps ? a->above[i] : fp_step_outline(&a->steps[i]);
 }
 
 bool fp_answer_is_failure(const struct fp_answer *a)
@@ -387,15 +376,15 @@ struct frame_of {
 static bool steps_fit(const struct fp_answer *a, const struct frame_of *x)
 {
     const struct fp_step *last = &a->steps[a->n_steps - 1];
-    unsigned end = fp_answer_outline(a, 0).end;
+    unsigned end = a->steps[0].end;
 
     if (x->base_len == 0 ? end != 1 : end <= x->base_len)
         return false;
     for (unsigned i = 1; i < a->n_steps; i++) {
         const unsigned above = end;
 
-        end = fp_answer_outline(a, i).end;
-        if (end <= above || (!a->outline && !fp_step_is_dir(&a->steps[i - 1])))
+        end = a->steps[i].end;
+        if (end <= above || !fp_step_is_dir(&a->steps[i - 1]))
             return false;
     }
     return last->end == x->path_len || (last->end < x->path_len && !fp_step_is_dir(last));
@@ -415,8 +404,6 @@ static bool fd_fits(const struct fp_answer *a, const struct frame_of *x)
 
 bool fp_answer_lacks_access_files(const struct fp_answer *a)
 {
-    if (a->outline)
-        return a->no_access_files;
     for (unsigned i = 0; i + 1 < a->n_steps; i++) {
         for (unsigned n = 0; n < a->n_names; n++) {
             if (a->steps[i].access[n].status != FP_ABSENT)
@@ -440,7 +427,6 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
         HAS_FD | LOCAL | CONTENT | (x->from_worker ? UNCHANGED : LEASABLE | WATCHED);
     uint8_t flags;
 
-    a->outline = false;
     a->status = (fp_status)fp_get_u8(r);
     a->source = (enum fp_source)fp_get_u8(r);
     flags = fp_get_u8(r);

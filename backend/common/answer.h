@@ -54,12 +54,6 @@ struct fp_step {
     struct fp_access access[FP_MAX_NAMES]; /* of a directory: one for each name */
 };
 
-/* What a step's slot in the lease table is compared with. */
-struct fp_outline {
-    uint32_t slot, generation;
-    uint16_t end;
-};
-
 enum fp_source {
     FP_SOURCE_CACHE = 1,  /* an entry of the cache */
     FP_SOURCE_WORKER = 2, /* a worker's walk */
@@ -78,9 +72,6 @@ enum fp_source {
  * memfd with it (packet.h); a client finds it at content_at in the area of contents (contents.h).
  * readable: from the cache and the table of answers: there is a file to be had. Without content and descriptor
  * only a question brings it (fp_answer_is_unopened()).
- * outline: from the table only: the steps above the last lead to directories, and of them there is the
- * outline alone.  Few requests look at more, and fp_answer_view_fill_in() brings it.
- * no_access_files: with an outline, that none of the names is in any directory above the last step.
  */
 struct fp_answer {
     fp_status status;
@@ -97,9 +88,6 @@ struct fp_answer {
     bool unchanged; /* from a worker only: the file is as the task said
                                  it was, and was not opened again */
     unsigned n_steps, n_names;
-    bool no_access_files;
-    bool outline;
-    struct fp_outline above[FP_MAX_STEPS - 1];
     struct fp_step steps[FP_MAX_STEPS]; /* few of them are used: all other fields stand in front */
 };
 
@@ -118,10 +106,6 @@ bool fp_step_is_dir(const struct fp_step *s);
 
 /* How many bytes of the struct are in use: a copy needs no more. */
 size_t fp_answer_size(const struct fp_answer *a);
-
-struct fp_outline fp_step_outline(const struct fp_step *s);
-/* That of step i, also where it is all there is. */
-struct fp_outline fp_answer_outline(const struct fp_answer *a, unsigned i);
 
 /* True if access files were asked about, and no directory above the last step has any. */
 bool fp_answer_lacks_access_files(const struct fp_answer *a);
@@ -180,8 +164,8 @@ fp_status fp_answer_decode(struct fp_reader *r, size_t path_len, int fd, struct 
 /* True unless the file's content is here and can change, or its length is not the one in the answer. */
 bool fp_answer_is_sealed(const struct fp_answer *a);
 
-/* True if the steps, at least one, can be the answer about a path of path_len bytes, as far as they are
- * there.  A content, or a file to be had, must be possible for the last step. */
+/* True if the steps, at least one, can be the answer about a path of path_len bytes.  A content, or a file to
+ * be had, must be possible for the last step. */
 bool fp_answer_fits(const struct fp_answer *a, size_t path_len);
 
 /* Writes the body alone. */

@@ -12,18 +12,18 @@
 #include "common/answer.h"
 #include "common/area.h"
 #include "common/packet.h"
+#include "common/path.h"
 #include "common/ring.h"
 #include "common/wire.h"
 
-#define MAGIC 0x46504136u /* "FPA6": another layout, another number */
+#define MAGIC 0x46504137u /* "FPA7": another layout, another number */
 
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
 #define RECORD_MOST  32768 /* bytes; longer ones, of 60 directories with access files, are asked about */
 #define LEAF_USUAL   384u  /* most LEAFs, and DIRs, are no longer: one pread(2) has them */
 #define DIR_USUAL    1024u
-#define LEAF_ROOM    1024u /* of a reader's first try */
-#define DIR_ROOM     4096u /* some 35 directories without access files */
+#define ROOM         4096u /* of a reader's first try: some 35 directories without access files */
 #define KEY_ROOM     512u
 #define TRIES        2     /* a record that has moved meanwhile is looked for again */
 
@@ -34,7 +34,7 @@
 enum kind { DIR = 1, LEAF = 2 };
 
 /* Flags of a LEAF; a DIR has MAY_LOOK and WATCHED. */
-enum { READABLE = 1, LOCAL = 2, MAY_LOOK = 2, WATCHED = 4, CONTENT = 16, NO_ACCESS_FILES = 32 };
+enum { READABLE = 1, LOCAL = 2, MAY_LOOK = 2, WATCHED = 4, CONTENT = 16 };
 
 /* Stands in front of a record's key and body, whose lengths it has; zeros fill the record's last unit. */
 struct record {
@@ -315,27 +315,18 @@ static void put_dir(struct fp_answer_table *t, const char *path, const struct fp
     put_record(t);
 }
 
-static void put_outline(struct fp_writer *w, struct fp_outline o)
-{
-    fp_put_u16(w, o.end);
-    fp_put_u32(w, o.slot);
-    fp_put_u32(w, o.generation);
-}
-
 static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, const struct fp_answer *a)
 {
-    const struct fp_step *last = &a->steps[a->n_steps - 1];
+    const struct fp_step *last = &a->steps[a->n_steps - 1], *dir = a->n_steps > 1 ? last - 1 : last;
     struct fp_writer w;
 
     set_key(&t->key, LEAF, path, len, t->area->key);
     begin_body(t, &w);
     fp_put_u8(&w, (uint8_t)((a->fd != -1 || a->content || a->readable ? READABLE : 0) | (a->local ? LOCAL : 0)
-                            | (a->watched ? WATCHED : 0) | (a->content ? CONTENT : 0)
-                            | (fp_answer_lacks_access_files(a) ? NO_ACCESS_FILES : 0)));
+                            | (a->watched ? WATCHED : 0) | (a->content ? CONTENT : 0)));
     fp_put_u8(&w, (uint8_t)a->n_names);
-    fp_put_u8(&w, (uint8_t)(a->n_steps - 1));
-    for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        put_outline(&w, fp_step_outline(&a->steps[i]));
+    fp_put_u32(&w, dir->slot);
+    fp_put_u32(&w, dir->generation);
     fp_put_u64(&w, a->content ? a->content_at : 0);
     fp_put_step(&w, last, a->n_names);
     if (w.bad)
@@ -488,17 +479,9 @@ static bool find_record(const struct fp_answer_view *v, struct search *x, struct
     return false;
 }
 
-/* Which steps a DIR may have. */
-enum match {
-    ANY,     /* there is no outline to compare them with */
-    PRESENT, /* where the outline has them, directories further up may have changed */
-    SAME     /* those of the outline */
-};
-
 struct question {
     const char *path;
     size_t len;
-    enum match match;
 };
 
 static bool begin_search(const struct fp_answer_view *v, enum kind kind, const struct question *q,
@@ -514,55 +497,86 @@ static bool begin_search(const struct fp_answer_view *v, enum kind kind, const s
     return true;
 }
 
-/* As fp_answer_view_find() and so on, if there is room. */
-typedef bool find_with(const struct fp_answer_view *v, const struct question *q, struct fp_answer *a,
+/* Finds the record and decodes it into *found, if there is room. */
+typedef bool find_with(const struct fp_answer_view *v, const struct question *q, void *found,
                        struct search *x);
 
 /* Not inlined: the compiler has each page of a large frame touched.  Each would stay with the process, even
  * if that never meets a long record. */
 __attribute__((noinline)) static bool find_long(find_with *how, const struct fp_answer_view *v,
-                                                const struct question *q, struct fp_answer *a)
+                                                const struct question *q, void *found)
 {
     uint8_t key[KEY_MOST], bytes[RECORD_MOST];
     struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
 
-    return how(v, q, a, &x);
+    return how(v, q, found, &x);
+}
+
+/* Not inlined, for one frame in the place of two. */
+__attribute__((noinline)) static bool find_usual(find_with *how, const struct fp_answer_view *v,
+                                                 const struct question *q, void *found)
+{
+    uint8_t key[KEY_ROOM], bytes[ROOM];
+    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
+
+    return how(v, q, found, &x) || (x.is_short && find_long(how, v, q, found));
+}
+
+/* ---- a DIR ---- */
+
+/* The steps to a directory; *found is an answer without any. */
+static bool find_dir(const struct fp_answer_view *v, const struct question *q, void *found, struct search *x)
+{
+    struct fp_answer *a = found;
+    struct fp_reader r;
+    unsigned flags, n_names;
+
+    if (!begin_search(v, DIR, q, x) || !find_record(v, x, &r))
+        return false;
+    flags = fp_get_u8(&r);
+    n_names = fp_get_u8(&r);
+    a->n_steps = fp_get_u8(&r);
+    if ((flags & ~(unsigned)(MAY_LOOK | WATCHED)) != 0 || n_names > FP_MAX_NAMES || a->n_steps == 0
+        || a->n_steps >= FP_MAX_STEPS)
+        return false;
+    for (unsigned i = 0; i < a->n_steps && !r.bad; i++)
+        fp_get_step(&r, &a->steps[i], n_names);
+    fp_steps_choose(a->steps, a->n_steps, &v->chosen);
+    a->n_names = fp_chosen_of(&v->chosen, n_names);
+    a->may_look = (flags & MAY_LOOK) != 0;
+    a->above_watched = (flags & WATCHED) != 0;
+    return fp_reader_done(&r) && fp_answer_fits(a, q->len) && fp_step_is_dir(&a->steps[a->n_steps - 1]);
 }
 
 /* ---- a LEAF ---- */
 
-static struct fp_outline get_outline(struct fp_reader *r)
+struct leaf {
+    unsigned flags, n_names;
+    uint32_t dir_slot, dir_generation;
+    uint64_t content_at;
+    struct fp_step step;
+};
+
+static bool find_leaf(const struct fp_answer_view *v, const struct question *q, void *found, struct search *x)
 {
-    struct fp_outline o;
+    struct leaf *l = found;
+    struct fp_reader r;
 
-    o.end = fp_get_u16(r);
-    o.slot = fp_get_u32(r);
-    o.generation = fp_get_u32(r);
-    return o;
-}
-
-static bool get_leaf(struct fp_reader *r, const struct fp_chosen *chosen, struct fp_answer *a)
-{
-    const uint8_t flags = fp_get_u8(r), n_names = fp_get_u8(r);
-
-    a->n_names = fp_chosen_of(chosen, n_names);
-    a->n_steps = fp_get_u8(r) + 1u;
-    if (n_names > FP_MAX_NAMES || a->n_steps > FP_MAX_STEPS
-        || (flags & ~(READABLE | LOCAL | WATCHED | CONTENT | NO_ACCESS_FILES)) != 0)
+    if (!begin_search(v, LEAF, q, x) || !find_record(v, x, &r))
         return false;
-    a->readable = (flags & READABLE) != 0;
-    a->local = (flags & LOCAL) != 0;
-    a->watched = (flags & WATCHED) != 0;
-    a->content = (flags & CONTENT) != 0;
-    a->no_access_files = (flags & NO_ACCESS_FILES) != 0 && a->n_names > 0;
-    a->outline = a->n_steps > 1;
-    for (unsigned i = 0; i + 1 < a->n_steps; i++)
-        a->above[i] = get_outline(r);
-    a->content_at = fp_get_u64(r);
-    fp_get_step(r, &a->steps[a->n_steps - 1], n_names);
-    fp_steps_choose(&a->steps[a->n_steps - 1], 1, chosen);
-    return fp_reader_done(r);
+    l->flags = fp_get_u8(&r);
+    l->n_names = fp_get_u8(&r);
+    l->dir_slot = fp_get_u32(&r);
+    l->dir_generation = fp_get_u32(&r);
+    l->content_at = fp_get_u64(&r);
+    if ((l->flags & ~(unsigned)(READABLE | LOCAL | WATCHED | CONTENT)) != 0 || l->n_names > FP_MAX_NAMES)
+        return false;
+    fp_get_step(&r, &l->step, l->n_names);
+    fp_steps_choose(&l->step, 1, &v->chosen);
+    return fp_reader_done(&r) && l->step.end > 0 && l->step.end <= q->len;
 }
+
+/* ---- what a client asks ---- */
 
 static void begin_answer(struct fp_answer *a)
 {
@@ -570,139 +584,47 @@ static void begin_answer(struct fp_answer *a)
     a->source = FP_SOURCE_CACHE;
 }
 
-static bool find_leaf(const struct fp_answer_view *v, const struct question *q, struct fp_answer *a,
-                      struct search *x)
-{
-    struct fp_reader r;
-
-    begin_answer(a);
-    a->leasable = true;
-    return begin_search(v, LEAF, q, x) && find_record(v, x, &r) && get_leaf(&r, &v->chosen, a)
-           && fp_answer_fits(a, q->len);
-}
-
-/* ---- a DIR ---- */
-
-static bool matches(const struct fp_step *s, const struct fp_outline *o, bool may_differ)
-{
-    return fp_step_is_dir(s) && s->end == o->end
-           && (may_differ || (s->slot == o->slot && s->generation == o->generation));
-}
-
-static bool get_dir_flags(struct fp_reader *r, struct fp_answer *a)
-{
-    const uint8_t flags = fp_get_u8(r);
-
-    a->may_look = (flags & MAY_LOOK) != 0;
-    a->above_watched = (flags & WATCHED) != 0;
-    return (flags & ~(MAY_LOOK | WATCHED)) == 0;
-}
-
-/* Puts the steps to a directory into *a, which has none. */
-static bool get_dir(struct fp_reader *r, const struct fp_chosen *chosen, struct fp_answer *a)
-{
-    unsigned n_names;
-
-    if (!get_dir_flags(r, a))
-        return false;
-    n_names = fp_get_u8(r);
-    a->n_names = fp_chosen_of(chosen, n_names);
-    a->n_steps = fp_get_u8(r);
-    if (n_names > FP_MAX_NAMES || a->n_steps == 0 || a->n_steps >= FP_MAX_STEPS)
-        return false;
-    for (unsigned i = 0; i < a->n_steps && !r->bad; i++)
-        fp_get_step(r, &a->steps[i], n_names);
-    fp_steps_choose(a->steps, a->n_steps, chosen);
-    return fp_reader_done(r);
-}
-
-/* Puts them into *a, which has an outline of them. */
-static bool get_above(struct fp_reader *r, const struct fp_chosen *chosen, enum match match,
-                      struct fp_answer *a)
-{
-    const unsigned n = a->n_steps - 1;
-    unsigned n_names;
-
-    if (!get_dir_flags(r, a))
-        return false;
-    n_names = fp_get_u8(r);
-    if (n_names > FP_MAX_NAMES || fp_chosen_of(chosen, n_names) != a->n_names || fp_get_u8(r) != n)
-        return false;
-    for (unsigned i = 0; i < n; i++) {
-        fp_get_step(r, &a->steps[i], n_names);
-        if (r->bad || !matches(&a->steps[i], &a->above[i], match == PRESENT && i + 1 < n))
-            return false;
-    }
-    if (!fp_reader_done(r))
-        return false;
-    fp_steps_choose(a->steps, n, chosen);
-    a->outline = false;
-    return true;
-}
-
-static bool find_dir(const struct fp_answer_view *v, const struct question *q, struct fp_answer *a,
-                     struct search *x)
-{
-    struct fp_reader r;
-
-    if (!begin_search(v, DIR, q, x) || !find_record(v, x, &r))
-        return false;
-    if (q->match != ANY)
-        return get_above(&r, &v->chosen, q->match, a);
-    return get_dir(&r, &v->chosen, a) && fp_answer_fits(a, q->len)
-           && fp_step_is_dir(&a->steps[a->n_steps - 1]);
-}
-
-/* Not inlined: most requests need no DIR. */
-__attribute__((noinline)) static bool find_dir_usual(const struct fp_answer_view *v, const struct question *q,
-                                                     struct fp_answer *a)
-{
-    uint8_t key[KEY_ROOM], bytes[DIR_ROOM];
-    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
-
-    return find_dir(v, q, a, &x) || (x.is_short && find_long(find_dir, v, q, a));
-}
-
-static bool find_above(const struct fp_answer_view *v, const char *path, enum match match,
+/* Finds the steps above a LEAF's.  A directory further up may have changed since: the DIR is newer then. */
+static bool find_above(const struct fp_answer_view *v, const char *path, const struct leaf *l,
                        struct fp_answer *a)
 {
-    const struct question q = { path, a->above[a->n_steps - 2].end, match };
+    const struct question q = { path, fp_path_parent_len(path, l->step.end) };
+    const struct fp_step *dir;
 
-    return find_dir_usual(v, &q, a);
+    if (l->step.end == 1) {
+        a->n_names = fp_chosen_of(&v->chosen, l->n_names);
+        return true;
+    }
+    if (!find_usual(find_dir, v, &q, a))
+        return false;
+    dir = &a->steps[a->n_steps - 1];
+    return dir->slot == l->dir_slot && dir->generation == l->dir_generation
+           && a->n_names == fp_chosen_of(&v->chosen, l->n_names);
 }
-
-/* ---- what a client asks ---- */
 
 bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, struct fp_answer *a)
 {
-    uint8_t key[KEY_ROOM], bytes[LEAF_ROOM];
-    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
-    const struct question q = { path, len, ANY };
+    const struct question q = { path, len };
+    struct leaf l;
 
-    if (!find_leaf(v, &q, a, &x) && !(x.is_short && find_long(find_leaf, v, &q, a)))
+    begin_answer(a);
+    if (!find_usual(find_leaf, v, &q, &l) || !find_above(v, path, &l, a))
         return false;
-    /* Each request asks for access files that are there. */
-    return a->n_names == 0 || !a->outline || a->no_access_files || fp_answer_view_renew(v, path, a);
-}
-
-bool fp_answer_view_fill_in(const struct fp_answer_view *v, const char *path, struct fp_answer *a)
-{
-    return find_above(v, path, SAME, a);
-}
-
-bool fp_answer_view_renew(const struct fp_answer_view *v, const char *path, struct fp_answer *a)
-{
-    if (!find_above(v, path, PRESENT, a))
-        return false;
-    a->watched = a->watched && a->above_watched;
-    return true;
+    a->steps[a->n_steps++] = l.step;
+    a->leasable = true;
+    a->readable = (l.flags & READABLE) != 0;
+    a->local = (l.flags & LOCAL) != 0;
+    a->watched = (l.flags & WATCHED) != 0 && (a->above_watched || a->n_steps == 1);
+    a->content = (l.flags & CONTENT) != 0;
+    a->content_at = l.content_at;
+    return fp_answer_fits(a, len);
 }
 
 bool fp_answer_view_find_dir(const struct fp_answer_view *v, const char *path, size_t len,
                              struct fp_answer *a)
 {
-    const struct question q = { path, len, ANY };
+    const struct question q = { path, len };
 
     begin_answer(a);
-    return find_dir_usual(v, &q, a);
+    return find_usual(find_dir, v, &q, a);
 }

@@ -5,11 +5,10 @@
  * A sealed memfd: the head of a ring (ring.h), an index, the ring, whose items are records.
  *
  * A record is a LEAF or a DIR.  Its key is its kind (one byte) and the path.  A LEAF has the last step of the
- * answer about its path, and of the steps above an outline: their slots and generations.  Most requests need
- * no more, unless there are access files.  A DIR has the steps from "/" to a directory, once for all files in
- * it.  It belongs to a LEAF only if its last step has the very slot and generation of the LEAF's outline.
- * Where a directory further up has changed, it is the newer one. The steps are encoded as in an ANSWER, and a
- * reader decodes a copy. docs/protocol.md has each field.
+ * answer about its path.  A DIR has the steps from "/" to a directory, once for all files in it.  It belongs
+ * to a LEAF only if its last step has the very slot and generation that the LEAF tells.  Where a directory
+ * further up has changed, it is the newer one.  The steps are encoded as in an ANSWER, and a reader decodes a
+ * copy.  docs/protocol.md has each field.
  *
  * The index is buckets of eight 64-bit words, one cache line each.  A word has 16 bits of the key's hash
  * (SipHash under a random key) and the record's position in units; 0: none.  A new record takes the word
@@ -88,21 +87,12 @@ struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_c
 void fp_answer_view_destroy(struct fp_answer_view **v);
 
 /*
- * The answer about a path in normal form.  *a is then a leasable
- * answer from the cache without a descriptor, in itself good.  Unless there are access files it is an outline
- * (answer.h).  a->readable says that there is
- * a file; with a->content its content is at a->content_at.  The answer may be used once the lease table is
- * current and each step's slot is valid there, both looked at afterwards.  False: there is none.
- * No system call but pread(2), no lock; may be called by several threads.
+ * The answer about a path in normal form.  *a is then a leasable answer from the cache without a descriptor,
+ * in itself good.  a->readable says that there is a file; with a->content its content is at a->content_at.  The
+ * answer may be used once the lease table is current and each step's slot is valid there, both looked at
+ * afterwards.  False: there is none.  No system call but pread(2), no lock; may be called by several threads.
  */
 bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, struct fp_answer *a);
-
-/* Fills in the steps of an outline about that path.  False: the table has not, or no longer, those of that
- * moment; the outline stays. */
-bool fp_answer_view_fill_in(const struct fp_answer_view *v, const char *path, struct fp_answer *a);
-/* The same where the lease table says that the outline holds no more: a directory further up may have
- * changed, and the table may have its present step.  False: *a is worth nothing. */
-bool fp_answer_view_renew(const struct fp_answer_view *v, const char *path, struct fp_answer *a);
 
 /*
  * The steps to a directory in normal form, whose path has len bytes.  a->may_look and a->above_watched are

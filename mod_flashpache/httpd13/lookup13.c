@@ -46,7 +46,7 @@ fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *
     *h_r = (struct fp_held){ .answer = &answer, .path = path, .path_len = len };
     *outcome_r = FP_COUNT_LEASE;
     st = fp_shared_find(fp_child_client, fresh, h_r, &known);
-    if (st == FP_OK && (fp_held_is_unopened(h_r) || !fp_held_fill_in(h_r))) {
+    if (st == FP_OK && fp_held_is_unopened(h_r)) {
         fp_held_end(h_r);
         st = FP_ABSENT;
     }

@@ -66,7 +66,7 @@ void fp_access_give(request_rec *r, struct fp_request *q, unsigned n_dirs)
     const struct htaccess_result *before = r->htaccess;
 
     for (unsigned i = 0; i < n_dirs && rules->n_overrides > 0; i++) {
-        const struct fp_step *s = fp_held_step(q->held, i);
+        const struct fp_step *s = &q->held->answer->steps[i];
         const char *dir =
             s->end == 1 ? "/"
                         : apr_pstrcat(r->pool, apr_pstrmemdup(r->pool, q->held->path, s->end), "/", NULL);

@@ -21,7 +21,7 @@
 static bool has_link(const struct fp_request *q)
 {
     for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
-        const struct fp_step *s = fp_held_step(q->held, i);
+        const struct fp_step *s = &q->held->answer->steps[i];
 
         if (s->status == FP_OK && S_ISLNK(s->self.mode))
             return true;
@@ -33,7 +33,7 @@ static bool has_link(const struct fp_request *q)
 static bool may_have_access_file(const struct fp_request *q)
 {
     for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
-        const struct fp_step *s = fp_held_step(q->held, i);
+        const struct fp_step *s = &q->held->answer->steps[i];
 
         for (unsigned k = 0; fp_step_is_dir(s) && k < q->held->answer->n_names; k++) {
             if (s->access[k].status != FP_ABSENT)
@@ -64,7 +64,7 @@ struct prefilled {
 static void fill_absent(request_rec *r, const struct fp_request *q)
 {
     const unsigned n = q->held->answer->n_steps;
-    const struct fp_meta *m = n > 1 ? fp_step_target(fp_held_step(q->held, n - 2)) : NULL;
+    const struct fp_meta *m = n > 1 ? fp_step_target(&q->held->answer->steps[n - 2]) : NULL;
 
     if (m != NULL)
         fp_walk_fill(&r->finfo, m, r->filename, r->pool);
@@ -123,8 +123,7 @@ int fp_prefill(request_rec *r)
     if (q == NULL || status != DECLINED)
         return status;
     /* The form in which core walks it, and of which the answer is. */
-    if (fp_held_fill_in(q->held)
-        && apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) == APR_SUCCESS)
+    if (apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) == APR_SUCCESS)
         status = prefill(r, q, path);
     if (status == DECLINED)
         fp_request_forget(r);

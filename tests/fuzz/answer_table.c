@@ -60,7 +60,7 @@ static void lead(uint8_t *bytes, size_t size, unsigned word)
 
 static void find(const struct fp_answer_view *v, size_t len)
 {
-    static struct fp_answer a, outline;
+    static struct fp_answer a;
 
     if (fp_answer_view_find_dir(v, PATH, len, &a))
         FUZZ_MUST(fp_answer_fits(&a, len) && a.fd == -1 && !a.leasable
@@ -69,11 +69,6 @@ static void find(const struct fp_answer_view *v, size_t len)
         return;
     FUZZ_MUST(fp_answer_fits(&a, len) && a.fd == -1 && (a.n_names == 0 || a.n_names == two.n));
     FUZZ_MUST(a.n_steps >= 1 && a.n_steps <= FP_MAX_STEPS && a.leasable);
-    outline = a;
-    if (a.outline && fp_answer_view_fill_in(v, PATH, &a))
-        FUZZ_MUST(!a.outline && fp_answer_fits(&a, len));
-    if (outline.outline && fp_answer_view_renew(v, PATH, &outline))
-        FUZZ_MUST(!outline.outline && fp_answer_fits(&outline, len));
 }
 
 static void read_contents(int fd, uint64_t at)

@@ -180,10 +180,9 @@ def answer_tables():
         ring = b"".join(records)
         head = struct.pack("=IIQQ", magic, buckets, data, len(ring) if size is None else size) + b"K" * 16
         return bytes([seals, zeros, word]) + head.ljust(64, b"\0") + bytes(64) + bytes(64) + ring
-    outline = struct.pack(">BHIIHII", 2, 1, 3, 1, 4, 3, 1)
-    leaf = record(2, PATH, b"\x13\0" + outline + (512).to_bytes(8, "big") + step(9, found(FILE, 7)))
+    leaf = record(2, PATH, b"\x13\0" + struct.pack(">IIQ", 3, 1, 512) + step(9, found(FILE, 7)))
     dir_ = record(1, b"/srv", b"\4\0\2" + step(1, ROOT) + step(4, SRV))
-    root = record(2, b"/", bytes(3 + 8) + step(1, ROOT))
+    root = record(2, b"/", struct.pack(">BBIIQ", 0, 0, 3, 1, 0) + step(1, ROOT))
     at_dir = 8 * (len(leaf) // 16)
     yield "leaf", area(leaf, dir_)
     yield "leaf-and-directory", area(leaf, dir_, word=at_dir)

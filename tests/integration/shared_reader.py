@@ -12,10 +12,10 @@ import time
 
 HELLO, MAGIC, VERSION = 1, 0x46504348, 5
 GREETING = (2, 9, 10, 11, 13, 14)       # WELCOME, REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS
-TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505335, 0x46504136, 0x46504331
+TABLE_MAGIC, ANSWERS_MAGIC, CONTENTS_MAGIC = 0x46505335, 0x46504137, 0x46504331
 HEAD, RECORD, RECORD_MOST = 128, 32, 32768
 DIR, LEAF = 1, 2
-READABLE, LOCAL, WATCHED, CONTENT, NO_ACCESS_FILES = 1, 2, 4, 16, 32
+READABLE, LOCAL, WATCHED, CONTENT = 1, 2, 4, 16
 TICK_MS = 16
 MASK = 2**64 - 1
 
@@ -224,20 +224,16 @@ class Reader:
         leaf = self.find(LEAF, path)
         if leaf is None:
             return None
-        flags, n_names, n_above = leaf.get("BBB")
+        flags, n_names, slot, generation, content_at = leaf.get("BBIIQ")
         if n_names > 4:
             raise Malformed("more names than there can be")
-        outline = [leaf.get("HII") for _ in range(n_above)]
-        content_at = leaf.get("Q")
         last, steps = get_step(leaf, n_names), []
         leaf.end()
-        if outline:
-            above_flags, steps = self.directory(path[:outline[-1][0]], n_names)
-            found = [(step["end"], step["slot"], step["generation"]) for step in steps]
-            if found[-1:] != outline[-1:] or [end for end, _, _ in found] != [end for end, _, _ in outline]:
+        if last["end"] > 1:
+            above_flags, steps = self.directory(path[:max(path.rindex(b"/", 0, last["end"]), 1)], n_names)
+            if not steps or (steps[-1]["slot"], steps[-1]["generation"]) != (slot, generation):
                 return None
-            if found != outline:        # the DIR is newer
-                flags &= above_flags | ~WATCHED
+            flags &= above_flags | ~WATCHED
         steps.append(last)
         check_steps(steps, len(path))
         chosen = [self.names.index(name) if name in self.names else 4 for name in names]

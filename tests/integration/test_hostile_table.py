@@ -35,14 +35,14 @@ def ends_of(path):
     return [1] + [i for i, c in enumerate(path) if c == "/" and i] + [len(path)]
 
 
-def leaf_body(path, flags, content_at=0, slot=SLOT, ends=None):
-    ends = ends_of(os.path.dirname(path)) if ends is None else ends
-    outline = b"".join(struct.pack(">HII", end, SLOT, GENERATION) for end in ends)
-    return bytes([flags, 0, len(ends)]) + outline + struct.pack(">Q", content_at) + step(path, len(path), slot)
+def leaf_body(path, flags, content_at=0, slot=SLOT, end=None):
+    body = bytearray(step(path, len(path), slot))
+    body[:2] = struct.pack(">H", len(path) if end is None else end)
+    return struct.pack(">BBIIQ", flags, 0, SLOT, GENERATION, content_at) + body
 
 
-def dir_body(path):
-    ends = ends_of(path)
+def dir_body(path, ends=None):
+    ends = ends_of(path) if ends is None else ends
     return bytes([0, 0, len(ends)]) + b"".join(step(path, end) for end in ends)
 
 
@@ -138,9 +138,11 @@ WRONG = {
     "records of no time": lambda root: table_of(root, position=(1 << 52) - 16),
     "64 steps that are not there": lambda root: table_of(root, directory=lambda path: bytes([0, 0, 64])),
     "255 names": lambda root: table_of(root, lambda table, path: b"\0\377" + right_leaf(table, path)[2:]),
-    "an outline of 64 steps": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, ends=range(1, 65))),
-    "an outline that goes back": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, ends=[1, 4, 3])),
-    "an outline that ends below": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, ends=[1, 4096])),
+    "64 steps": lambda root: table_of(root, directory=lambda path: dir_body(path, [1] * 64)),
+    "steps that go back": lambda root: table_of(root, directory=lambda path: dir_body(path, [1, len(path), 4])),
+    "a step above that ends below": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, end=4)),
+    "a last step that ends below": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, end=4095)),
+    "a last step that ends nowhere": lambda root: table_of(root, lambda table, path: leaf_body(path, 0, end=0)),
     "a step above that is another's": lambda root: table_of(root, directory=lambda path: dir_body(os.path.dirname(path))),
     **{f"noise for leaves {seed}": lambda root, seed=seed: table_of(root, noise(seed)) for seed in range(RANDOM_TABLES)},
     **{f"noise for directories {seed}": lambda root, seed=seed: table_of(root, directory=noise(seed))

@@ -76,7 +76,6 @@ int ap_file_walk(request_rec *r)
 
 static struct fp_answer found;
 static struct fp_step *const steps = found.steps;
-static bool unknown; /* the steps above the last are gone */
 static struct fp_held held;
 static struct fp_request answer, *current;
 static unsigned forgotten;
@@ -105,18 +104,9 @@ struct fp_settings *fp_settings_of(const server_rec *s)
     (void)s;
     return &settings;
 }
-const struct fp_step *fp_held_step(const struct fp_held *h, unsigned i)
-{
-    return &h->answer->steps[i];
-}
 const struct fp_step *fp_held_last(const struct fp_held *h)
 {
     return &h->answer->steps[h->answer->n_steps - 1];
-}
-bool fp_held_fill_in(const struct fp_held *h)
-{
-    (void)h;
-    return !unknown;
 }
 void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *p)
 {
@@ -346,15 +336,6 @@ static void assert_left(void)
     ck_assert_int_eq(request.finfo.filetype, APR_NOFILE);
 }
 
-START_TEST(core_looks_where_directories_are_unknown)
-{
-    set_answer("/a/b");
-    unknown = true;
-    assert_left();
-    unknown = false;
-}
-END_TEST
-
 START_TEST(core_looks_where_it_would_see_more)
 {
     set_answer("/a/b");
@@ -417,7 +398,6 @@ static Suite *make_suite(void)
     tcase_add_test(t, known_file);
     tcase_add_test(t, path_info);
     tcase_add_test(t, absent_name);
-    tcase_add_test(t, core_looks_where_directories_are_unknown);
     tcase_add_test(t, core_looks_where_it_would_see_more);
     tcase_add_test(t, links_that_may_be_forbidden);
     return s;

@@ -43,9 +43,9 @@ static bool find(const char *path)
 static bool is_valid(void)
 {
     for (unsigned i = 0; i < found.n_steps; i++) {
-        const struct fp_outline o = fp_answer_outline(&found, i);
+        const struct fp_step *s = &found.steps[i];
 
-        if (!fp_lease_view_is_valid(lease_view, o.slot, o.generation, fp_now_ms()))
+        if (!fp_lease_view_is_valid(lease_view, s->slot, s->generation, fp_now_ms()))
             return false;
     }
     return true;
@@ -54,9 +54,7 @@ static bool is_valid(void)
 /* It is there, and holds. */
 static bool holds(const char *path)
 {
-    return find(path)
-           && (is_valid()
-               || (found.outline && fp_answer_view_renew(view, path, &found) && is_valid()));
+    return find(path) && is_valid();
 }
 
 static uint64_t last_ino(void)
