@@ -144,10 +144,9 @@ bool fp_access_file_is_pure(const request_rec *r, const char *path, const struct
 /* The answer from the shared table, or from the daemon. */
 static fp_status find_answer(struct fp_held *h)
 {
-    bool known;
-    fp_status st = fp_shared_find(fp_child_client, false, h, &known);
+    fp_status st = fp_shared_find(fp_child_client, false, h);
 
-    if (st == FP_ABSENT)
+    if (st == FP_UNKNOWN || st == FP_ASK)
         st = fp_client_lookup(fp_child_client, h->path, h->path_len, h->answer, &h->view);
     if (st == FP_OK)
         st = h->answer->status;

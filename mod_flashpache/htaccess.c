@@ -135,7 +135,7 @@ fp_status fp_htaccess_find(const request_rec *r, const struct fp_request *q, con
 
     *access_r = NULL;
     if (s == NULL)
-        return FP_FAILED;
+        return FP_UNKNOWN;
     if (!fp_step_is_dir(s))
         return fp_request_error_below(s);
     *access_r = &s->access[n];

@@ -66,7 +66,7 @@ static fp_status look_at_file(const struct component *c, bool open, struct fp_an
     if (fstatat(c->dir, c->name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == -1)
         return fp_status_from_errno(errno);
     if (!is_file_of(&st, c->dev))
-        return FP_FAILED;
+        return FP_UNKNOWN;
     if (open) {
         ino = st.st_ino;
         a->fd = openat(c->dir, c->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
@@ -74,7 +74,7 @@ static fp_status look_at_file(const struct component *c, bool open, struct fp_an
             return fp_status_from_errno(errno);
         if (fstat(a->fd, &st) == -1 || !is_file_of(&st, c->dev) || st.st_ino != ino) {
             fp_close(&a->fd);
-            return FP_FAILED;
+            return FP_UNKNOWN;
         }
     }
     *m = fp_meta_from_stat(&st);
@@ -90,9 +90,9 @@ static fp_status look_at_directory(const struct component *c, const struct fp_na
 
     *fd_r = fp_open_child_directory(c->dir, c->name);
     if (*fd_r == -1)
-        return errno == ENOENT ? FP_ABSENT : FP_FAILED;
+        return errno == ENOENT ? FP_ABSENT : FP_UNKNOWN;
     if (fstat(*fd_r, &st) == -1 || !S_ISDIR(st.st_mode) || st.st_dev != c->dev)
-        return FP_FAILED;
+        return FP_UNKNOWN;
     step->self = fp_meta_from_stat(&st);
     for (unsigned i = 0; i < names->n; i++) {
         char name[FP_MAX_NAME + 1];
@@ -100,7 +100,7 @@ static fp_status look_at_directory(const struct component *c, const struct fp_na
         memcpy(name, names->list[i].name, names->list[i].len);
         name[names->list[i].len] = '\0';
         if (fstatat(*fd_r, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0 || errno != ENOENT)
-            return FP_FAILED;
+            return FP_UNKNOWN;
         step->access[i].status = FP_ABSENT;
     }
     return FP_OK;
@@ -110,7 +110,7 @@ static fp_status look_at_directory(const struct component *c, const struct fp_na
 static fp_status take_step(struct component *c, const struct fp_look_wish *wish, size_t end, struct fp_answer *a)
 {
     struct fp_step *step = &a->steps[a->n_steps];
-    fp_status status = FP_FAILED;
+    fp_status status = FP_UNKNOWN;
     int fd = -1;
 
     step->end = (uint16_t)end;
@@ -120,7 +120,7 @@ static fp_status take_step(struct component *c, const struct fp_look_wish *wish,
     /* Most of what ends a path is a file. */
     if (end == wish->len)
         status = look_at_file(c, wish->open, a, &step->self);
-    if (status == FP_FAILED)
+    if (status == FP_UNKNOWN)
         status = look_at_directory(c, wish->names, step, &fd);
     if (status == FP_OK && fd != -1) {
         fp_close(&c->dir);
@@ -155,7 +155,7 @@ static bool go_down(const struct fp_look_wish *wish, size_t above, struct fp_ans
         end = fp_path_child_len(wish->path, wish->len, at);
         memcpy(path, wish->path + begin, end - begin);
         path[end - begin] = '\0';
-        status = a->n_steps < FP_MAX_STEPS ? take_step(&c, wish, end, a) : FP_FAILED;
+        status = a->n_steps < FP_MAX_STEPS ? take_step(&c, wish, end, a) : FP_UNKNOWN;
     }
     fp_close(&c.dir);
     return status == FP_OK || status == FP_ABSENT;
@@ -221,13 +221,13 @@ fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, str
 
     *view_r = NULL;
     if (wish->len == 1 || admission <= 1)
-        return FP_ABSENT;
+        return FP_UNKNOWN;
     st = fp_shared_view(client, view_r);
     if (st != FP_OK)
         return st;
     if (!look(*view_r, wish, a, &known)) {
         fp_lease_view_release(view_r);
-        return FP_ABSENT;
+        return FP_UNKNOWN;
     }
     /* This answer is good whether or not the daemon hears of it. Nor is a directory on the way known: with it the next
      * looks are shorter. */

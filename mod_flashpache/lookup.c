@@ -162,11 +162,10 @@ static fp_status fetch(const request_rec *r, const struct wish *wish, struct fou
 
 /* Finds an answer that another child, or the daemon itself, has put into the shared table. Returns
  * as fp_shared_find(). */
-static fp_status find_shared(const request_rec *r, const struct wish *wish, struct found *found_r,
-                             bool *known_r)
+static fp_status find_shared(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     struct fp_held h = begin(r, wish);
-    fp_status st = fp_shared_find(fp_child_client, wish->fresh, &h, known_r);
+    fp_status st = fp_shared_find(fp_child_client, wish->fresh, &h);
 
     if (st == FP_OK)
         *found_r = keep(r, &h, FP_COUNT_LEASE);
@@ -193,7 +192,7 @@ static fp_status look(const request_rec *r, const struct wish *wish, struct foun
 
     /* Only the daemon knows which file systems are out of service. */
     if (refuses(settings))
-        return FP_ABSENT;
+        return FP_UNKNOWN;
     st = fp_look(fp_child_client, &file, h.answer, &h.view);
     if (st != FP_OK)
         return st;
@@ -215,12 +214,11 @@ static bool was_asked(const struct found *found)
 /* Finds an answer, without a message if possible. */
 static fp_status find(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
-    bool known;
-    fp_status st = find_shared(r, wish, found_r, &known);
+    fp_status st = find_shared(r, wish, found_r);
 
-    if (st == FP_ABSENT && !known)
+    if (st == FP_UNKNOWN)
         st = look(r, wish, found_r);
-    return st == FP_ABSENT ? fetch(r, wish, found_r) : st;
+    return st == FP_UNKNOWN || st == FP_ASK ? fetch(r, wish, found_r) : st;
 }
 
 /* Warns about a daemon that is not trusted, or that does not answer, and names the way out. */
@@ -267,7 +265,7 @@ static bool agrees(const request_rec *r, const struct fp_held *held)
 }
 
 /*
- * As find(). FP_ABSENT: even a new answer is not about the file that httpd has found. Where links are
+ * As find(). FP_UNKNOWN: even a new answer is not about the file that httpd has found. Where links are
  * restricted core would open by name whatever they lead to by then; there it takes the new answer instead.
  */
 static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct found *found_r)
@@ -285,7 +283,7 @@ static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct f
         r->finfo.filetype = APR_NOFILE;
         return FP_OK;
     }
-    return FP_ABSENT;
+    return FP_UNKNOWN;
 }
 
 /* httpd's own look would wait as long as the file system does, and hold a thread. */
@@ -323,7 +321,7 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
     st = find_agreeing(r, &wish, &found);
     if (st != FP_OK || was_asked(&found))
         fp_request_add_us(r, (fp_now_ns() - began_ns) / 1000);
-    if (st == FP_ABSENT) {
+    if (st == FP_UNKNOWN) {
         fp_request_note(r, FP_COUNT_KNOWN);
         return DECLINED;
     }

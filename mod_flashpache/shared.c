@@ -100,21 +100,21 @@ fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r
 
     *view_r = NULL;
     if (!in_use)
-        return FP_ABSENT;
+        return FP_UNKNOWN;
     st = fp_client_view(client, view_r);
-    return st == FP_OK && *view_r == NULL ? FP_ABSENT : st;
+    return st == FP_OK && *view_r == NULL ? FP_UNKNOWN : st;
 }
 
-fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h, bool *known_r)
+fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h)
 {
     struct fp_answer *a = h->answer;
     fp_status st;
 
-    *known_r = false;
-    fp_answer_init(a, FP_FAILED);
+    fp_answer_init(a, FP_UNKNOWN);
     st = fp_shared_view(client, &h->view);
     if (st != FP_OK)
         return st;
+    st = FP_UNKNOWN;
     if (fp_answer_view_find(fp_lease_view_answers(h->view), h->path, h->path_len, a)) {
         const struct fp_step *last = fp_held_last(h);
 
@@ -122,8 +122,9 @@ fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h
             mark(h->view, a);
             return FP_OK;
         }
-        *known_r = fp_lease_view_is_known(h->view, last->slot, last->generation);
+        if (fp_lease_view_is_known(h->view, last->slot, last->generation))
+            st = FP_ASK;
     }
     fp_lease_view_release(&h->view);
-    return FP_ABSENT;
+    return st;
 }

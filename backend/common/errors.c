@@ -34,6 +34,8 @@ static const struct row rows[] = {
     { FP_LOSTFD, 0, "no descriptor free" },
     { FP_FOREIGN, 0, "the socket is another user's" },
     { FP_ELSEWHERE, 0, "the daemon sees other files" },
+    { FP_UNKNOWN, 0, "unknown" },
+    { FP_ASK, 0, "the daemon is to be asked" },
 };
 
 const char *fp_status_text(fp_status st)

@@ -34,7 +34,9 @@ typedef enum fp_status {
     FP_SYSTEM = 67,   /* a system call failed: see errno */
     FP_LOSTFD = 68,   /* this process has no descriptor free, for one that was sent or for a socket */
     FP_FOREIGN = 69,  /* a socket that is not trusted: another user's */
-    FP_ELSEWHERE = 70 /* the peer sees other files than this process */
+    FP_ELSEWHERE = 70, /* the peer sees other files than this process */
+    FP_UNKNOWN = 71,   /* nothing is known here: look, or ask the daemon */
+    FP_ASK = 72        /* the daemon knows, and nobody else */
 } fp_status;
 
 /* One line of text, never NULL, static. */

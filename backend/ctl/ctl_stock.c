@@ -56,7 +56,7 @@ static fp_status access_of(const struct fp_answer *a, size_t len, unsigned i)
 
     if (step == NULL || !fp_step_is_dir(step))
         return FP_NOTDIR;
-    return i < a->n_names ? step->access[i].status : FP_FAILED;
+    return i < a->n_names ? step->access[i].status : FP_UNKNOWN;
 }
 
 /* Opens access files; httpd uses the first that exists. */
@@ -71,7 +71,7 @@ static void open_access_files(struct state *s, size_t len)
         s->each(s->ctx, &c);
         if (st == FP_OK)
             return;
-        if (st != FP_ABSENT && st != FP_NOTDIR && st != FP_FAILED) {
+        if (st != FP_ABSENT && st != FP_NOTDIR && st != FP_UNKNOWN) {
             s->forbidden = true;
             return;
         }

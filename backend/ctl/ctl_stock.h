@@ -15,7 +15,7 @@
 enum ctl_links { CTL_LINKS_FOLLOW, CTL_LINKS_OWNER, CTL_LINKS_NONE };
 
 struct ctl_stock {
-    const struct fp_names *names; /* AccessFileName; of those that the answer lacks, the open has FP_FAILED */
+    const struct fp_names *names; /* AccessFileName; of those that the answer lacks, the open has FP_UNKNOWN */
     /* The settings hold in this directory and below; above it there are no access files and all links are
      * allowed. */
     const char *root;

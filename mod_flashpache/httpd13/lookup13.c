@@ -39,18 +39,17 @@ static fp_status ask(bool fresh, struct fp_held *h)
 
 fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *h_r, enum fp_count *outcome_r)
 {
-    bool known;
     fp_status st;
 
     sweep();
     *h_r = (struct fp_held){ .answer = &answer, .path = path, .path_len = len };
     *outcome_r = FP_COUNT_LEASE;
-    st = fp_shared_find(fp_child_client, fresh, h_r, &known);
+    st = fp_shared_find(fp_child_client, fresh, h_r);
     if (st == FP_OK && fp_held_is_unopened(h_r)) {
         fp_held_end(h_r);
-        st = FP_ABSENT;
+        st = FP_ASK;
     }
-    if (st == FP_ABSENT) {
+    if (st == FP_UNKNOWN || st == FP_ASK) {
         st = ask(fresh, h_r);
         *outcome_r = fp_outcome_of_source(answer.source);
     }
