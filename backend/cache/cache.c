@@ -107,8 +107,8 @@ struct moment {
 
 static bool is_valid(const struct fp_entry *e, const struct moment *at)
 {
-    return e->generation != 0 && e->expires_ms != 0 && (e->watched || !at->watched)
-           && (e->watched || !at->fresh || e->validity.stale_ms > 0)
+    return e->generation != 0 && e->expires_ms != 0
+           && (fp_entry_is_watched(e) || (!at->watched && (!at->fresh || e->validity.stale_ms > 0)))
            && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
 }
 
@@ -168,9 +168,9 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, st
         s->generation = s->slot != FP_NO_SLOT ? fp_lease_table_generation(c->lease_table, s->slot) : 0;
         a->leasable = a->leasable && s->slot != FP_NO_SLOT;
         if (e != end)
-            a->above_watched = a->above_watched && e->watched;
+            a->above_watched = a->above_watched && fp_entry_is_watched(e);
     }
-    a->watched = a->above_watched && end->watched && a->leasable;
+    a->watched = a->above_watched && fp_entry_is_watched(end) && a->leasable;
     /* A client that looks itself has no stale answer while the file system hangs. */
     a->may_look = end->parent != NULL && end->parent->validity.local && end->parent->validity.stale_ms == 0;
 }
@@ -489,27 +489,15 @@ static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
     return now_ms < e->expires_ms ? FP_VIEW_KNOWN : FP_VIEW_EXPIRED;
 }
 
-/* Changes of a file without a watch of its own are reported by its directory's watch. */
-static int reported_by(const struct fp_entry *e)
-{
-    const struct fp_watch_key *key = fp_entry_own_key(e);
-
-    if (key == NULL && e->parent != NULL)
-        key = fp_entry_own_key(e->parent);
-    return key != NULL ? key->bytes[0] : 0;
-}
-
 struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
-    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
+    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN, .verdict = FP_TTL_UNWATCHED };
 
     if (e == NULL || e->generation == 0 || fp_entry_is_purged(c, e))
         return v;
     v.state = state_of(e, now_ms);
-    v.watched = e->watched;
-    v.partial = e->watched && (e->validity.partial || (e->parent != NULL && e->parent->validity.partial));
-    v.by = reported_by(e);
+    v.verdict = e->verdict;
     v.expires_ms = e->expires_ms;
     v.mount = e->validity.mount;
     v.content = e->content_at != 0;

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "cache/cache_types.h"
+#include "common/verdict.h"
 
 struct fp_answer;
 struct fp_cache;
@@ -247,9 +248,7 @@ enum fp_cache_state {
 };
 struct fp_cache_view {
     enum fp_cache_state state;
-    bool watched;        /* else it is valid for the mount's TTL */
-    bool partial;        /* watched, but valid for that TTL as well */
-    int by;              /* then an enum fp_watch_by (mount_rule.h), of the first report */
+    enum fp_verdict verdict; /* on how changes are noticed */
     uint64_t expires_ms; /* 0: it has changed */
     uint32_t mount;
     bool open, content; /* it is kept open, or by its content */

@@ -179,7 +179,7 @@ size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
     fp_dependencies_lost(c->dependencies);
     FP_ENTRIES_FOREACH(e, c)
     {
-        if (e->expires_ms == 0 || !(at != NULL ? is_concerned(c, e, at) : e->watched))
+        if (e->expires_ms == 0 || !(at != NULL ? is_concerned(c, e, at) : fp_entry_is_watched(e)))
             continue;
         fp_entry_invalidate(c, e);
         n++;
@@ -247,7 +247,7 @@ static size_t on_remounted(void *ctx, const struct fp_remount *list, size_t n)
     FP_ENTRIES_FOREACH(e, c)
     {
         /* A mount like the one before may have taken its place. What is watched has heard of that. */
-        if (n > 0 ? !is_remounted(c, e, list, n) : e->watched || e->expires_ms == 0)
+        if (n > 0 ? !is_remounted(c, e, list, n) : fp_entry_is_watched(e) || e->expires_ms == 0)
             continue;
         fp_entry_invalidate(c, e);
         invalid++;

@@ -72,6 +72,11 @@ const struct fp_meta *fp_entry_target(const struct fp_entry *e)
     return e->target != NULL ? e->target : &e->self;
 }
 
+bool fp_entry_is_watched(const struct fp_entry *e)
+{
+    return fp_verdict_is_reported(e->verdict);
+}
+
 bool fp_entry_is_dir(const struct fp_entry *e)
 {
     return e->status == FP_OK && e->target_status == FP_OK && S_ISDIR(fp_entry_target(e)->mode);
@@ -424,6 +429,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     e->fd = -1;
     e->kind = FP_KIND_NEGATIVE;
     e->status = FP_ABSENT;
+    e->verdict = FP_TTL_UNWATCHED;
     e->parent = parent;
     if (!fp_index_add(&c->entries, &e->indexed, fp_keyed_hash(e->path, e->len))) {
         free(e);

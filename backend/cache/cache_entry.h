@@ -52,12 +52,10 @@ struct fp_entry {
     uint64_t seen_ms;                   /* when the walk that saw it began */
     uint64_t expires_ms;                /* 0: it has changed */
     uint32_t ttl_ms;                    /* from seen_ms to expires_ms */
-    bool watched;                       /* changes are reported */
+    enum fp_verdict verdict;            /* on how its changes are noticed: its step's, in its directory */
     uint8_t links;                      /* followed to reach its end, from "/" on */
     bool linked;                        /* it, or something above, is a link */
     bool inside_changed;                /* a directory's own size, times, number of links */
-    bool quiet;                         /* its own watch reports names alone */
-    bool dead_watch;                    /* its own watch may have ended already, unreported */
     struct fp_validity validity;        /* of what it leads to */
     struct fp_timer refresh;            /* when to see whether it is in use, and to walk again */
     bool used;                          /* since it was seen: asked for, or by a lease */
@@ -170,6 +168,8 @@ const struct fp_meta *fp_entry_target(const struct fp_entry *e);
 /* True if the entry's file is not held open between requests. On NFS it could not be removed from its directory,
  * and on SMB neither replaced nor renamed. */
 bool fp_entry_is_lent(const struct fp_entry *e);
+/* True if every change that this machine makes is reported. */
+bool fp_entry_is_watched(const struct fp_entry *e);
 /* True if walks go on below the entry: at anything but a directory every walk ends. */
 bool fp_entry_is_dir(const struct fp_entry *e);
 bool fp_entry_is_file(const struct fp_entry *e);

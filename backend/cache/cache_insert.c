@@ -14,8 +14,6 @@
 #include "common/server_clock.h"
 #include "common/walk_result.h"
 
-#define LEFT_OUT_TTL_MS 2000u /* at most, of an entry that would be watched but for a watch left out */
-
 static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
 {
     return a->dev == b->dev && a->ino == b->ino && a->mode == b->mode && a->uid == b->uid && a->gid == b->gid;
@@ -43,6 +41,7 @@ struct likeness {
     bool same_inode;  /* of things that are no links */
     bool same_access; /* the access files in it */
     bool was_invalid; /* a change had been reported, or the entry is new */
+    bool was_watched; /* its changes were reported */
 };
 
 /* Links followed to the step's end. */
@@ -162,7 +161,7 @@ static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct
         return NULL;
     if (t->step_watches[step].watch.len > 0)
         return &t->step_watches[step].watch;
-    return same_inode && !e->dead_watch ? fp_entry_own_key(e) : NULL;
+    return same_inode ? fp_entry_own_key(e) : NULL;
 }
 
 static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
@@ -174,8 +173,7 @@ static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)
  * memory. */
 static void no_answer_outlives_its_question(struct fp_entry *e)
 {
-    e->validity.watchable = false;
-    e->validity.ttl_ms = 0;
+    e->verdict = FP_EACH_REQUEST;
 }
 
 /* Has the entry depend on the names that the walk passed in this step. */
@@ -199,9 +197,7 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
     const struct fp_watch_key *had = fp_entry_own_key(e);
-    const bool was_dead = same_inode && e->dead_watch;
     const bool same_watch = had != NULL && same_key(had, own);
-    const bool goes_on = same_watch && !e->dead_watch;
 
     /* The entries below were seen while another watch was on it, which reported changes
      * that this one does not know. */
@@ -210,11 +206,12 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
         fp_entry_end_leases(c, e);
     }
     /* A watch may end while the walk that brings it is under way: the report of that came when nothing
-     * depended on it.  Then the entry is invalid; what cannot be watched at the next walk is not valid
-     * either.  The end of a watch that the entry had all the time would have been reported to it. */
-    e->dead_watch =
-        own == NULL ? was_dead : !goes_on && fp_dependencies_ended(c->dependencies, own, seen->now_ms);
-    e->validity.left_out = e->validity.left_out || e->dead_watch;
+     * depended on it.  The end of a watch that the entry had all the time would have been reported to it. */
+    if (own != NULL && !same_watch && fp_dependencies_ended(c->dependencies, own, seen->now_ms)) {
+        own = NULL;
+        e->generation = 0;
+        fp_entry_end_leases(c, e);
+    }
     /* The old dependencies go after the new ones are there: an object of both stays watched.  An entry keeps
      * its place among the dependents of its own object, whoever else has links to that. */
     e->dependencies = e->own = NULL;
@@ -231,10 +228,10 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     fp_dependencies_drop(c->dependencies, &old);
 }
 
-/* Takes the validity of the mount that the step leads to, or lies on. */
+/* Takes the validity of the mount that the step leads to, or lies on, and the verdict on the step alone. */
 static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    const struct fp_validity general = { .ttl_ms = c->ttl_ms, .local = true };
+    const struct fp_validity general = { .verdict = FP_TTL_UNWATCHED, .ttl_ms = c->ttl_ms, .local = true };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
     /* Nothing is there: then the mount above counts.  The names seen on the way there may lie elsewhere. */
@@ -244,9 +241,9 @@ static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, co
     if (now.mount != e->validity.mount && e->is_open_dir)
         fp_entry_drop_fd(c, e);
     e->validity = now;
-    e->validity.left_out = own->left_out;
-    e->validity.refused = own->refused;
-    e->validity.partial = e->validity.partial || own->partial;
+    e->verdict = now.verdict;
+    if (seen->meta != NULL)
+        e->verdict = fp_verdict_both(e->verdict, seen->meta->result->step_watches[step].verdict);
 }
 
 /* A directory's watch reports the names in it.  Only an object's own watch reports a change
@@ -274,14 +271,20 @@ static bool link_is_watched(const struct fp_entry *e, size_t step, const struct 
     return false;
 }
 
+/* True if the entry's own watch may report names alone. */
+static bool is_quiet(const struct fp_entry *e)
+{
+    return e->verdict == FP_REPORTED_NAMES || e->verdict == FP_EACH_REQUEST;
+}
+
 /*
  * A directory's watch may report names alone: anybody who owns something in it can bring that about.  Then only
  * its own watch reports the attributes of a directory, file or link in it, and none those of anything else.
  */
 static bool attributes_are_reported(const struct fp_entry *e, size_t step, const struct fp_walk_result *t)
 {
-    const bool by_own = fp_entry_own_key(e) != NULL && !e->quiet;
-    const bool by_parent = e->parent != NULL && !e->parent->quiet;
+    const bool by_own = fp_entry_own_key(e) != NULL && !is_quiet(e);
+    const bool by_parent = e->parent != NULL && !is_quiet(e->parent);
 
     if (e->status == FP_ABSENT)
         return true;
@@ -293,9 +296,10 @@ static bool attributes_are_reported(const struct fp_entry *e, size_t step, const
 /* True if every change that could make the entry wrong is reported. */
 static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    if (seen->meta == NULL || !e->validity.watchable || seen->meta->result->step_watches[step].unreported)
+    if (seen->meta == NULL || !fp_entry_is_watched(e))
         return false;
-    if (e->parent != NULL && (!e->parent->validity.watchable || fp_entry_own_key(e->parent) == NULL))
+    if (e->parent != NULL
+        && (!fp_verdict_is_reported(e->parent->validity.verdict) || fp_entry_own_key(e->parent) == NULL))
         return false;
     return (fp_entry_own_key(e) != NULL || !needs_own(e, seen->answer->n_names))
            && attributes_are_reported(e, step, seen->meta->result);
@@ -325,10 +329,11 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     /* It was seen on a mount that is newer than the walk, or gone; or by a link, which may lead to any. What is
      * watched has its own reports of an unmount. */
     if (e->validity.mounted_ms >= seen->now_ms
-        || fp_dependencies_was_remounted(c->dependencies, e->linked || !e->watched ? NULL : e->path, e->len,
+        || fp_dependencies_was_remounted(c->dependencies,
+                                         e->linked || !fp_entry_is_watched(e) ? NULL : e->path, e->len,
                                          seen->now_ms))
         return true;
-    if (!e->watched && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
+    if (!fp_entry_is_watched(e) && fp_dependencies_was_lost(c->dependencies, seen->now_ms))
         return false;
     /* The entry's name in the directory above, or the right to pass that directory. */
     if (above != NULL
@@ -368,43 +373,52 @@ static uint32_t unreported_ms(const struct fp_entry *e, const struct fp_validity
                : validity->ttl_ms;
 }
 
-/* How long an entry there is valid; not at all, where its watch is left out or refused. */
-static uint32_t bound_ms(const struct fp_cache *c, const struct fp_entry *e,
-                         const struct fp_validity *validity)
+/* The verdict on the entry in its directory, which may have to report what its own watch does not. */
+static enum fp_verdict judge(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    if (!e->watched && (validity->left_out || validity->refused))
-        return 0;
-    return e->watched && !validity->partial ? c->watched_ttl_ms : unreported_ms(e, validity);
+    const struct fp_entry *above = e->parent;
+
+    if (is_watched(e, step, seen))
+        return above != NULL ? fp_verdict_both(e->verdict, above->validity.verdict) : e->verdict;
+    return fp_verdict_both(fp_verdict_both(e->verdict, FP_TTL_UNREPORTED),
+                           above != NULL ? above->verdict : FP_REPORTED);
 }
 
-/* True if neither the directory's watch nor its parent's reports, for now, what happens in it. */
-static bool is_unheard_dir(const struct fp_entry *e)
+static uint32_t ttl_ms(const struct fp_cache *c, const struct fp_entry *e)
 {
-    return (e->validity.left_out || e->validity.refused) && fp_entry_own_key(e) == NULL && fp_entry_is_dir(e);
+    const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : &e->validity;
+    uint32_t ms = unreported_ms(e, &e->validity);
+
+    if ((!fp_entry_is_watched(e) || above->verdict != FP_REPORTED) && unreported_ms(e, above) < ms)
+        ms = unreported_ms(e, above);
+    return fp_verdict_ms(e->verdict, c->watched_ttl_ms, ms);
 }
 
-static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
+/* True if something may have happened in the directory since it was seen, or nobody will report what does. */
+static bool has_changed_inside(const struct fp_cache *c, const struct fp_entry *e, const struct seen *seen)
 {
     const struct fp_watch_key *own = fp_entry_own_key(e);
 
+    if (!fp_entry_is_dir(e) || !fp_entry_is_watched(e))
+        return false;
+    return own != NULL ? fp_dependencies_any_happened(c->dependencies, own, seen->now_ms)
+                       : e->verdict >= FP_REPORTED_NOISE;
+}
+
+static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen,
+                       const struct likeness *is)
+{
+    e->verdict = judge(e, step, seen);
     /* Clients hold answers that say so (fp_answer.watched). */
-    if (e->watched && !is_watched(e, step, seen))
+    if (is->was_watched && !fp_entry_is_watched(e))
         fp_entry_end_leases(c, e);
-    e->watched = is_watched(e, step, seen);
-    e->ttl_ms = bound_ms(c, e, &e->validity);
-    /* A walk finds that it may be watched again. */
-    if (e->validity.left_out && e->ttl_ms > LEFT_OUT_TTL_MS)
-        e->ttl_ms = LEFT_OUT_TTL_MS;
-    if (e->parent != NULL && bound_ms(c, e, &e->parent->validity) < e->ttl_ms)
-        e->ttl_ms = bound_ms(c, e, &e->parent->validity);
+    e->ttl_ms = ttl_ms(c, e);
     if (seen->meta != NULL && has_changed(c, e, step, seen)) {
         fp_entry_invalidate(c, e);
         return;
     }
     fp_entry_validate(c, e);
-    e->inside_changed = is_unheard_dir(e)
-                        || (e->watched && own != NULL && fp_entry_is_dir(e)
-                            && fp_dependencies_any_happened(c->dependencies, own, seen->now_ms));
+    e->inside_changed = has_changed_inside(c, e, seen);
 }
 
 /* ---- inserting ---- */
@@ -432,8 +446,8 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
 
     if (!fp_entry_is_dir(e) || now == NULL || fp_time_equal(&before->ctime, &now->ctime))
         return false;
-    return fp_time_equal(&before->mtime, &now->mtime) || fp_entry_own_key(e) == NULL || e->quiet
-           || e->validity.partial;
+    return fp_time_equal(&before->mtime, &now->mtime) || fp_entry_own_key(e) == NULL || is_quiet(e)
+           || e->validity.verdict != FP_REPORTED;
 }
 
 /* True if the step depends on names elsewhere: it is a link, or an access file is one. */
@@ -459,6 +473,7 @@ static struct likeness compare(const struct fp_entry *e, const struct fp_step *s
                    && (e->target == NULL || same_content(e->target, &s->target));
     is.same_inode = known && both_there && e->self.dev == s->self.dev && e->self.ino == s->self.ino
                     && !S_ISLNK(s->self.mode);
+    is.was_watched = fp_entry_is_watched(e);
     return is;
 }
 
@@ -506,9 +521,8 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     e->linked = (s->status == FP_OK && S_ISLNK(s->self.mode)) || (e->parent != NULL && e->parent->linked)
                 || has_traversed(seen, step);
     set_validity(c, e, step, seen);
-    e->quiet = seen->meta != NULL && seen->meta->result->step_watches[step].quiet;
     set_dependencies(c, e, step, seen, is.same_inode);
-    set_expiry(c, e, step, seen);
+    set_expiry(c, e, step, seen, &is);
     set_descriptor(c, e, s, seen, &is);
     fp_entry_set_kind(c, e, fp_entry_kind(e));
     fp_entry_count_place(c, e, 1);

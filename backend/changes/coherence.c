@@ -251,61 +251,48 @@ void fp_coherence_catch_up(struct fp_coherence *f)
 
 /* ---- validity ---- */
 
-static void note_refusal(struct fp_coherence *f)
+static void note_refusals(struct fp_coherence *f, unsigned n)
 {
-    f->counts.watches_refused++;
+    f->counts.watches_refused += n;
     fp_log(FP_LOG_WARNING, 42,
            "the system's limit on watches is reached: what is not watched "
            "is looked at for each request; what is not in use gives up its watch, so if this comes often "
            "raise fs.inotify.max_user_watches");
 }
 
-/* By the mount's rule; m is NULL if the mount is gone or unknown. */
-static struct fp_validity validity_on(const struct fp_coherence *f, const struct fp_step_watch *o,
-                                      const struct fp_mount *m)
+/* By the mount's rule, if it is known. */
+static struct fp_validity validity_on(const struct fp_coherence *f, uint32_t mount)
 {
-    const uint64_t came_ms = fp_mounts_came_ms(f->deps.mounts, o->mount);
+    const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
+    const uint64_t came_ms = fp_mounts_came_ms(f->deps.mounts, mount);
 
     if (m == NULL)
-        return (struct fp_validity){ .mount = o->mount,
+        return (struct fp_validity){ .mount = mount,
                                      .mounted_ms = came_ms,
+                                     .verdict = FP_TTL_UNWATCHED,
                                      .ttl_ms = f->ttl_ms,
                                      .stale_ms = f->stale_ms,
                                      .remote = true };
-    return (struct fp_validity){
-        .mount = o->mount,
-        .mounted_ms = came_ms,
-        .ttl_ms = m->ttl_ms,
-        .negative_ms = m->negative_ttl_ms,
-        .stale_ms = m->stale_if_error_ms,
-        .partial = m->partial,
-        .local = m->local,
-        .remote = m->remote,
-        .by_directory = m->by_directory,
-        .folds = m->folds,
-        /* A worker may have seen the table before its last change. */
-        .watchable = m->by != FP_BY_TTL
-    };
+    return (struct fp_validity){ .mount = mount,
+                                 .mounted_ms = came_ms,
+                                 /* A worker may have seen the table before its last change. */
+                                 .verdict = m->verdict,
+                                 .ttl_ms = m->ttl_ms,
+                                 .negative_ms = m->negative_ttl_ms,
+                                 .stale_ms = m->stale_if_error_ms,
+                                 .local = m->local,
+                                 .remote = m->remote,
+                                 .by_directory = m->by_directory,
+                                 .folds = m->folds };
 }
 
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
                            struct fp_validity *validity)
 {
-    bool refused = false;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct fp_step_watch *o = &result->step_watches[i];
-        const struct fp_mount *m = fp_mounts_find(f->deps.mounts, o->mount);
-
-        if (o->refused)
-            note_refusal(f);
-        refused = refused || o->refused || (m != NULL && m->unreported);
-        validity[i] = validity_on(f, o, m);
-        validity[i].partial = validity[i].partial || o->partial;
-        validity[i].left_out = o->left_out;
-        /* Changes of this step, or above it, go unseen: no answer may outlive its question. */
-        validity[i].refused = refused || o->unseen;
-    }
+    if (result->refused > 0)
+        note_refusals(f, result->refused);
+    for (size_t i = 0; i < n; i++)
+        validity[i] = validity_on(f, result->step_watches[i].mount);
 }
 
 /* ---- reports ---- */

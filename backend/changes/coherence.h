@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/verdict.h"
+
 struct ev_loop;
 struct fp_coherence;
 struct fp_mounts;
@@ -54,17 +56,14 @@ struct fp_change_ops {
 struct fp_validity {
     uint32_t mount;
     uint64_t mounted_ms;  /* when it came, or went, as far as it was noticed */
-    bool watchable;       /* changes are reported: valid for as long as they are */
-    uint32_t ttl_ms;      /* else */
+    enum fp_verdict verdict; /* as of struct fp_mount */
+    uint32_t ttl_ms;
     uint32_t negative_ms; /* for absent names, if it is less; 0: as for others */
     uint32_t stale_ms;    /* so much longer if the file system does not answer */
     bool local;           /* no server answers for it, nor a process */
     bool remote;          /* a server or a process may have to answer each read; on overlay neither is true */
     bool by_directory;    /* a look at a directory does for the names in it (mount_table.h) */
     bool folds;           /* an event in a directory may be of any name in it */
-    bool partial;         /* others make changes that are not reported: at most ttl_ms */
-    bool left_out;        /* a watch is left out for now (noise.h): without one not valid at all */
-    bool refused;         /* no more watches, or none, for it or above it (unseen, too): the same */
 };
 
 /* All of them are the caller's, and outlive it. */

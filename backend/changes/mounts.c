@@ -55,17 +55,14 @@ static bool is_kernel_type(const char *type)
     return false;
 }
 
-/* True if others may make changes that go unseen; an operator can say that there are none. */
-static bool is_partial(const struct fp_mount *mount, int wanted)
+/* wanted: what the operator says of this mount; he can also say that others make no changes. */
+static enum fp_verdict judge(const char *type, bool local, int wanted, int general)
 {
-    return mount->by != FP_BY_TTL && !mount->local && wanted == FP_BY_AUTO;
-}
-
-static enum fp_watch_by choose(const char *type, int wanted, int general)
-{
-    if (wanted == FP_BY_AUTO)
-        wanted = is_kernel_type(type) ? FP_BY_TTL : general;
-    return wanted == FP_BY_TTL ? FP_BY_TTL : FP_BY_INOTIFY;
+    if (wanted == FP_BY_AUTO && is_kernel_type(type))
+        return strcmp(type, "autofs") == 0 ? FP_TTL_UNWATCHED : FP_EACH_REQUEST;
+    if (wanted == FP_BY_TTL || (wanted == FP_BY_AUTO && general == FP_BY_TTL))
+        return FP_TTL_UNWATCHED;
+    return local || wanted == FP_BY_INOTIFY ? FP_REPORTED : FP_REPORTED_OTHERS;
 }
 
 static const struct fp_mount_rule *find_rule(const struct fp_mounts_settings *s, const char *point)
@@ -99,10 +96,7 @@ static void apply(struct fp_mounts *m)
         row->mount.local = fp_type_reports_all(row->mount.type);
         row->mount.remote = fp_type_is_remote(row->mount.type);
         row->mount.by_directory = strncmp(row->mount.type, "nfs", 3) == 0;
-        row->mount.by = choose(row->mount.type, rule->by, s->by);
-        row->mount.partial = is_partial(&row->mount, rule->by);
-        row->mount.unreported = is_kernel_type(row->mount.type) && strcmp(row->mount.type, "autofs") != 0
-                                && rule->by == FP_BY_AUTO;
+        row->mount.verdict = judge(row->mount.type, row->mount.local, rule->by, s->by);
         row->mount.ttl_ms = choose_ms(rule->ttl_ms, s->ttl_ms);
         row->mount.negative_ttl_ms = choose_ms(rule->negative_ttl_ms, s->negative_ttl_ms);
         row->mount.stale_if_error_ms = choose_ms(rule->stale_if_error_ms, s->stale_if_error_ms);

@@ -9,13 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "conf/mount_rule.h"
+#include "common/verdict.h"
 
 /* The facts about a mount that a worker needs. */
 struct fp_mount_traits {
     bool known; /* false: the view lacks the mount */
-    bool local, partial, nosymfollow, automount, names_are_mounted, folds, by_directory, processes,
-        remote; /* as of struct fp_mount */
+    /* As of struct fp_mount: */
+    enum fp_verdict verdict;
+    bool local, nosymfollow, automount, names_are_mounted, folds, by_directory, processes, remote;
 };
 
 struct fp_mount_table;
@@ -31,8 +32,7 @@ void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_tabl
 int fp_mounts_view_protect(struct fp_mounts_view *v);
 
 /*
- * How changes on the mount are noticed, and its traits; FP_BY_TTL and no traits for a
- * mount that is not there.
+ * The mount's traits.  One that is not there has none, and FP_TTL_UNWATCHED.
  *
  * A reader may run while the daemon writes.  It then sees the old state, the new state, or
  * lacks a mount that is in both; one mount's values always belong together.  That is
@@ -40,7 +40,6 @@ int fp_mounts_view_protect(struct fp_mounts_view *v);
  * of the table the daemon invalidates everything that was seen before, and the results of
  * walks that are under way.
  */
-enum fp_watch_by fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id,
-                                     struct fp_mount_traits *traits_r);
+struct fp_mount_traits fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id);
 
 #endif

@@ -12,7 +12,6 @@
 #include "common/memory.h"
 #include "common/packet.h"
 #include "common/refused.h"
-#include "common/watch_by.h"
 
 /*
  * A directory's watch reports its names and their modes, a file's the writes to it.  A directory above

@@ -11,19 +11,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/watch_by.h"
+#include "common/verdict.h"
 
-/* A mount's description for others; by and what follows it is the policy of mounts.c. */
+/* A mount's description for others; verdict and what follows it is the policy of mounts.c. */
 struct fp_mount {
     uint32_t id;              /* statx(2)'s stx_mnt_id */
     dev_t dev;                /* of the file system; files of btrfs have others */
     const char *point, *type; /* "/var/www", "ext4", "fuse.sshfs" */
     const char *root;         /* the directory of the file system that lies at the point: "/" */
-    enum fp_watch_by by;
+    enum fp_verdict verdict; /* of what lies there, for all that the mount says */
     bool local;             /* on this machine: looking at an open file does not block */
     bool remote;            /* a server or a process answers for it */
-    bool partial;           /* events report what this machine does through it: ttl_ms holds as well */
-    bool unreported;        /* the kernel itself makes the files and changes them: each question looks */
     bool folds;             /* names that differ in case may be one, by its type or options */
     bool processes;         /* each process finds its own files by links there (proc) */
     bool nosymfollow;       /* links there are not followed (mount(8)) */

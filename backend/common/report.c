@@ -35,8 +35,8 @@ const struct fp_word fp_slow_form[] = {
     SLOW(point, TEXT), SLOW(path, TEXT), END
 };
 const struct fp_word fp_known_form[] = {
-    KNOWN(len, NUMBER), KNOWN(state, TEXT), KNOWN(watch, TEXT), KNOWN(left_ms, NUMBER), KNOWN(lease, TEXT),
-    KNOWN(kept, TEXT), KNOWN(names, TEXT), KNOWN(point, TEXT), END
+    KNOWN(len, NUMBER), KNOWN(state, TEXT), KNOWN(watch, TEXT), KNOWN(reason, TEXT), KNOWN(left_ms, NUMBER),
+    KNOWN(lease, TEXT), KNOWN(kept, TEXT), KNOWN(names, TEXT), KNOWN(point, TEXT), END
 };
 /* clang-format on */
 

@@ -4,17 +4,6 @@
 
 #include <string.h>
 
-#include "common/watch_by.h"
-
-enum {
-    UNREPORTED = 1,
-    REFUSED = 2,
-    PARTIAL = 4,
-    LEFT_OUT = 8,
-    QUIET = 16,
-    UNSEEN = 32
-}; /* flags of a step's watch */
-
 const char *fp_call_text(enum fp_call call)
 {
     static const char *const names[FP_CALLS] = { "unknown", "open", "stat", "readlink", "read", "watch" };
@@ -27,7 +16,7 @@ void fp_walk_result_init(struct fp_walk_result *t)
     t->effort = (struct fp_effort){ .call = FP_CALL_NONE };
     t->settled = false;
     memset(t->step_watches, 0, sizeof(t->step_watches));
-    t->n_steps = t->n_traversed = 0;
+    t->n_steps = t->refused = t->n_traversed = 0;
     t->names_len = 0;
 }
 
@@ -46,13 +35,9 @@ static bool has(const struct fp_walk_result *t, unsigned step, const struct fp_w
     return false;
 }
 
-unsigned fp_walk_result_refused(const struct fp_walk_result *t)
+void fp_walk_result_judge(struct fp_walk_result *t, unsigned step, enum fp_verdict v)
 {
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < t->n_steps; i++)
-        n += t->step_watches[i].refused;
-    return n;
+    t->step_watches[step].verdict = fp_verdict_both(t->step_watches[step].verdict, v);
 }
 
 bool fp_walk_result_has_room(const struct fp_walk_result *t, size_t len)
@@ -68,7 +53,7 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
     if (has(t, step, watch, name, len))
         return true;
     if (!fp_walk_result_has_room(t, len)) {
-        t->step_watches[step].unreported = t->step_watches[step].unseen = true;
+        fp_walk_result_judge(t, step, FP_EACH_REQUEST);
         return false;
     }
     v->step = (uint8_t)step;
@@ -79,13 +64,6 @@ bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp
     t->names_len += len;
     t->n_traversed++;
     return true;
-}
-
-static uint8_t flags_of(const struct fp_step_watch *o)
-{
-    return (uint8_t)((o->unreported ? UNREPORTED : 0) | (o->refused ? REFUSED : 0)
-                     | (o->partial ? PARTIAL : 0) | (o->left_out ? LEFT_OUT : 0) | (o->quiet ? QUIET : 0)
-                     | (o->unseen ? UNSEEN : 0));
 }
 
 static void put_key(struct fp_writer *w, const struct fp_watch_key *k)
@@ -106,10 +84,11 @@ void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t)
         const struct fp_step_watch *o = &t->step_watches[i];
 
         fp_put_u32(w, o->mount);
-        fp_put_u8(w, flags_of(o));
+        fp_put_u8(w, (uint8_t)o->verdict);
         fp_put_u8(w, o->links);
         put_key(w, &o->watch);
     }
+    fp_put_u32(w, t->refused);
     fp_put_u8(w, (uint8_t)t->n_traversed);
     for (unsigned i = 0; i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
@@ -169,21 +148,18 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
     t->n_steps = n;
     for (unsigned i = 0; i < t->n_steps; i++) {
         struct fp_step_watch *o = &t->step_watches[i];
-        uint8_t flags;
+        uint8_t verdict;
 
         o->mount = fp_get_u32(r);
-        flags = fp_get_u8(r);
-        o->unreported = (flags & UNREPORTED) != 0;
-        o->refused = (flags & REFUSED) != 0;
-        o->partial = (flags & PARTIAL) != 0;
-        o->left_out = (flags & LEFT_OUT) != 0;
-        o->quiet = (flags & QUIET) != 0;
-        o->unseen = (flags & UNSEEN) != 0;
+        verdict = fp_get_u8(r);
         o->links = fp_get_u8(r);
-        if (o->links > FP_MAX_LINKS)
+        if (verdict >= FP_VERDICTS || o->links > FP_MAX_LINKS)
             r->bad = true;
+        else
+            o->verdict = (enum fp_verdict)verdict;
         get_key(r, &o->watch);
     }
+    t->refused = fp_get_u32(r);
     n_traversed = fp_get_u8(r);
     for (unsigned i = 0; i < n_traversed && !r->bad; i++)
         get_traversed(r, t);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/answer.h"
+#include "common/verdict.h"
 #include "common/wire.h"
 
 #define FP_MAX_WATCH_KEY       4    /* bytes */
@@ -34,14 +35,9 @@ struct fp_watch_key {
 
 /* The watch and the mount at the end of a step. */
 struct fp_step_watch {
-    uint32_t mount;  /* as in statx(2); 0: there is nothing, or unknown */
-    bool unreported; /* a change may come without an event: no room for a name, or no watch */
-    bool refused;    /* the system's limit on watches is reached */
-    bool unseen;     /* something in the step may change without an event at any time: each question looks */
-    bool partial;    /* something in the step may be changed by others, without an event */
-    bool left_out;   /* something in the step is not watched for now, or not wholly (noise.h); */
-    bool quiet;      /* the step's own watch is one of them: it reports names alone */
-    uint8_t links;   /* followed to get there, from "/" on */
+    uint32_t mount;          /* as in statx(2); 0: there is nothing, or unknown */
+    enum fp_verdict verdict; /* of all that the worker watched for the step, or could not */
+    uint8_t links;           /* followed to get there, from "/" on */
     struct fp_watch_key watch; /* of that directory or regular file */
 };
 
@@ -71,6 +67,7 @@ struct fp_walk_result {
     bool settled; /* the answer's content: each later change of the file shows in its metadata */
     struct fp_step_watch step_watches[FP_MAX_STEPS]; /* one for each of the answer's steps */
     unsigned n_steps; /* the answer's.  Where the walk failed its answer has none, but these had watches */
+    unsigned refused; /* watches, by the system's limit */
     unsigned n_traversed;
     size_t names_len;
     struct fp_traversed_name traversed[FP_MAX_TRAVERSED];
@@ -81,12 +78,12 @@ void fp_walk_result_init(struct fp_walk_result *t);
 
 /* True if there is room for one more name of that length: a watch for which there is none would never end. */
 bool fp_walk_result_has_room(const struct fp_walk_result *t, size_t len);
-/* Adds it once.  Returns false when it does not fit: the step is unreported and unseen then. */
+/* Adds it once.  Returns false when it does not fit: each request looks at the step then. */
 bool fp_walk_result_add(struct fp_walk_result *t, unsigned step, const struct fp_watch_key *watch,
                         const char *name, size_t len);
 
-/* In how many steps the system's limit on watches is reached. */
-unsigned fp_walk_result_refused(const struct fp_walk_result *t);
+/* Adds the verdict on something in the step to that on the step. */
+void fp_walk_result_judge(struct fp_walk_result *t, unsigned step, enum fp_verdict v);
 
 /* Writes the result. */
 void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t);

@@ -79,7 +79,8 @@ static void print_known(const struct request *r, const struct knowledge *k)
 
         printf("  %s: %s", ctl_name(r->path, s->len), s->state);
         if (strcmp(s->state, "unknown") != 0)
-            printf(", %s%s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ", s->watch, s->point);
+            printf(", %s%s, %s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ", s->watch,
+                   s->reason, s->point);
         if (s->left_ms > 0)
             printf(", for %s more", ctl_time_text(s->left_ms * 1000, left, sizeof(left)));
         if (strcmp(s->lease, "lease") == 0)
@@ -102,6 +103,7 @@ static void put_known(struct request *r, const struct knowledge *k)
         ctl_json_path(j, "path", r->path, s->len);
         ctl_json_text(j, "state", s->state);
         ctl_json_text(j, "watch", s->watch);
+        ctl_json_text(j, "reason", s->reason);
         ctl_json_text(j, "point", s->point);
         ctl_json_number(j, "left_ms", s->left_ms);
         ctl_json_bool(j, "leasable", strcmp(s->lease, "lease") == 0);

@@ -15,7 +15,6 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "common/walk_result.h"
-#include "common/watch_by.h"
 #include "common/wire.h"
 #include "lookup/mount_health.h"
 
@@ -100,10 +99,11 @@ size_t fp_observer_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
     fp_text_escape(point, sizeof(point), m->point, strlen(m->point));
     fp_text_escape(type, sizeof(type), m->type, strlen(m->type));
     return (size_t)snprintf(buf, size,
-                            "%s %s %s%s ttl_ms=%u negative_ttl_ms=%u stale_if_error_ms=%u calls_per_minute=%" PRIu64
+                            "%s %s %s ttl_ms=%u negative_ttl_ms=%u stale_if_error_ms=%u calls_per_minute=%" PRIu64
                             "%s\n",
-                            point, type, fp_watch_by_text(m->by), m->partial ? "+ttl" : "",
-                            m->unreported ? 0 : m->ttl_ms, m->unreported ? 0 : m->negative_ttl_ms,
+                            point, type, fp_verdict_text(m->verdict),
+                            fp_verdict_ms(m->verdict, m->ttl_ms, m->ttl_ms),
+                            fp_verdict_ms(m->verdict, m->negative_ttl_ms, m->negative_ttl_ms),
                             m->stale_if_error_ms, fp_latency_calls(o->latency, m->point, fp_now_ms()),
                             o->health != NULL && fp_mount_health_is_out(o->health, m->id) ? " out-of-service" : "");
 }

@@ -40,12 +40,15 @@ struct walk {
  * Only on local file systems all names of a file are sure to be one inode: its watch reports
  * changes by any of them.  Without a watch nobody reports changes by the other names.
  */
-static void note_names(struct fp_step_watch *watch, const struct fp_node *node, const struct fp_meta *m)
+static void note_names(const struct walk *w, unsigned step, const struct fp_node *node,
+                       const struct fp_meta *m)
 {
-    const bool several = !S_ISDIR(m->mode) && m->nlink > 1;
-
-    watch->unreported = watch->unreported || (several && (watch->partial || node->unwatchable));
-    watch->unseen = watch->unseen || (several && node->unwatchable);
+    if (S_ISDIR(m->mode) || m->nlink <= 1)
+        return;
+    if (node->unwatchable)
+        fp_walk_result_judge(w->result, step, FP_EACH_REQUEST);
+    else if (fp_resolver_traits(w->r, node->mount).verdict == FP_REPORTED_OTHERS)
+        fp_walk_result_judge(w->result, step, FP_TTL_UNREPORTED);
 }
 
 /* True for a file that will be answered by its content:
@@ -64,7 +67,7 @@ static bool is_read(const struct walk *w, const struct fp_meta *m, uint32_t moun
  */
 static fp_status look(const struct walk *w, struct fp_node *node, bool directories, struct fp_meta *m)
 {
-    struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];
+    const unsigned step = w->a->n_steps;
     fp_status st = fp_look_synced(node->fd, AT_STATX_DONT_SYNC, m, &node->mount);
     bool directory, again;
     int sync;
@@ -85,17 +88,17 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
         sync = AT_STATX_SYNC_AS_STAT;
     }
     if (S_ISLNK(m->mode) && !fp_walk_result_has_room(w->result, 0))
-        watch->unreported = watch->unseen = true;
+        fp_walk_result_judge(w->result, step, FP_EACH_REQUEST);
     else if (S_ISREG(m->mode) || S_ISLNK(m->mode) || (directory && directories))
-        again = fp_node_watch(w->r, node, directory, watch) || again;
+        again = fp_node_watch(w->r, node, directory, w->result, step) || again;
     node->look_is_due = again && directories && w->at_end && is_read(w, m, node->mount);
     /* The step's end has a watch of its own: the link's is one more thing that the step depends on. */
     if (S_ISLNK(m->mode) && node->watch.len > 0)
-        fp_walk_result_add(w->result, w->a->n_steps, &node->watch, "", 0);
+        fp_walk_result_add(w->result, step, &node->watch, "", 0);
     if (st == FP_OK && again && !node->look_is_due)
         st = fp_look_synced(node->fd, sync, m, &node->mount);
     if (st == FP_OK)
-        note_names(watch, node, m);
+        note_names(w, step, node, m);
     return st;
 }
 
@@ -109,7 +112,8 @@ static fp_status look_at_end(const struct walk *w, struct fp_node *node, struct 
         return st;
     watch->mount = node->mount;
     watch->watch = node->watch;
-    watch->quiet = node->quiet;
+    if (node->quiet)
+        fp_walk_result_judge(w->result, w->a->n_steps, FP_REPORTED_NAMES);
     return FP_OK;
 }
 
@@ -264,7 +268,7 @@ static fp_status look_late(const struct walk *w, struct fp_meta *m)
         return FP_OK;
     st = fp_look_synced(w->dir.fd, fp_resolver_sync(w->r, w->dir.mount), m, NULL);
     if (st == FP_OK)
-        note_names(&w->result->step_watches[w->a->n_steps - 1], &w->dir, m);
+        note_names(w, w->a->n_steps - 1, &w->dir, m);
     return st;
 }
 
@@ -352,7 +356,6 @@ static fp_status follow_and_look(const struct walk *w, struct fp_node *node, str
 static fp_status look_and_watch(const struct walk *w, const char *name, struct fp_meta *m)
 {
     struct fp_node node = { .fd = fp_call_openat(w->dir.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
-    struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];
     fp_status st = node.fd != -1 ? look(w, &node, false, m) : fp_why_not_opened();
 
     /* Links are followed, as by httpd when it opens one. */
@@ -360,7 +363,7 @@ static fp_status look_and_watch(const struct walk *w, const char *name, struct f
         st = follow_and_look(w, &node, m);
     if (st == FP_OK && S_ISREG(m->mode)
         && (node.watch.len == 0 || !fp_walk_result_add(w->result, w->a->n_steps, &node.watch, "", 0)))
-        watch->unreported = true;
+        fp_walk_result_judge(w->result, w->a->n_steps, FP_TTL_UNREPORTED);
     fp_close(&node.fd);
     return st;
 }

@@ -79,45 +79,38 @@ static const char *next_name(struct symlink_walk *w, bool *more_r)
     return len > 0 ? name : NULL;
 }
 
-static bool is_by_inotify(const struct symlink_walk *w)
-{
-    const struct fp_mounts_view *view = w->link->resolver->settings->view;
-    struct fp_mount_traits traits;
-
-    return view != NULL && fp_mounts_view_find(view, w->at.mount, &traits) == FP_BY_INOTIFY;
-}
-
 /* Notes that the outcome depends on that name here; "." and ".." are no names of the directory. */
 static void note_name(struct symlink_walk *w, const char *name)
 {
+    const struct fp_resolver *r = w->link->resolver;
     struct fp_walk_result *result = w->link->result;
-    struct fp_step_watch *watch = &result->step_watches[w->link->step];
+    const unsigned step = w->link->step;
     const struct fp_watch_key *dir = &w->at.watch;
     const bool is_name = strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 
-    if (!is_name && !w->unreported && is_by_inotify(w))
+    if (!is_name && !w->unreported && fp_verdict_is_reported(fp_resolver_traits(r, w->at.mount).verdict))
         return;
     /* A watch that is not in the result would never end. */
     if (!fp_walk_result_has_room(result, is_name ? strlen(name) : 0)) {
-        watch->unreported = watch->unseen = true;
+        fp_walk_result_judge(result, step, FP_EACH_REQUEST);
         return;
     }
-    fp_node_watch(w->link->resolver, &w->at, true, watch);
+    fp_node_watch(r, &w->at, true, result, step);
     if (is_name) {
-        fp_resolver_sync_names(w->link->resolver, w->at.fd, w->at.mount);
-        if (dir->len == 0 || fp_resolver_folds(w->link->resolver, w->at.mount))
-            watch->unreported = true;
+        fp_resolver_sync_names(r, w->at.fd, w->at.mount);
+        if (dir->len == 0 || fp_resolver_traits(r, w->at.mount).folds)
+            fp_walk_result_judge(result, step, FP_TTL_UNREPORTED);
     }
     if (dir->len == 0)
         return;
     /* inotify reports a change of the directory's own mode in the directory above, as a change of its name
      * there, unless nobody watches that. */
     if (w->unreported && w->at.quiet)
-        watch->unreported = true;
+        fp_walk_result_judge(result, step, FP_TTL_UNREPORTED);
     if (is_name)
-        fp_walk_result_add(result, w->link->step, dir, name, strlen(name));
+        fp_walk_result_add(result, step, dir, name, strlen(name));
     if (w->unreported)
-        fp_walk_result_add(result, w->link->step, dir, "", 0);
+        fp_walk_result_add(result, step, dir, "", 0);
 }
 
 /* Takes the descriptor.  The directory above reports changes

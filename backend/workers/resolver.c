@@ -122,11 +122,9 @@ void fp_node_identify(struct fp_node *n)
 
 struct fp_mount_traits fp_resolver_traits(const struct fp_resolver *r, uint32_t mount)
 {
-    struct fp_mount_traits traits = { .local = true };
-
-    if (r->settings->view != NULL)
-        fp_mounts_view_find(r->settings->view, mount, &traits);
-    return traits;
+    if (r->settings->view == NULL)
+        return (struct fp_mount_traits){ .local = true, .verdict = FP_TTL_UNWATCHED };
+    return fp_mounts_view_find(r->settings->view, mount);
 }
 
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)
@@ -198,11 +196,6 @@ bool fp_resolver_is_automount(const struct fp_resolver *r, const struct fp_node 
     return traits.automount && !(traits.names_are_mounted && is_mount_root(dir->fd));
 }
 
-bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount)
-{
-    return fp_resolver_traits(r, mount).folds;
-}
-
 void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount)
 {
     struct statx st;
@@ -234,10 +227,9 @@ int fp_open_name(int dir, const char *name, bool more, bool *is_directory_r)
 
 /* ---- watching ---- */
 
-static enum fp_left_out left_out(const struct fp_resolver_settings *settings, const struct fp_node *n,
-                                 enum fp_watch_by by)
+static enum fp_left_out left_out(const struct fp_resolver_settings *settings, const struct fp_node *n)
 {
-    if (by != FP_BY_INOTIFY || settings->noise == NULL)
+    if (settings->noise == NULL)
         return FP_LEFT_OUT_NOT;
     return fp_noise_view_find(settings->noise, &(struct fp_noise_object){ n->dev, n->ino, n->uid });
 }
@@ -248,28 +240,25 @@ static bool tells_only_writes(const struct fp_mount_traits *traits)
     return traits->folds && !traits->local;
 }
 
-bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory, struct fp_step_watch *step)
+bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
+                   struct fp_walk_result *result, unsigned step)
 {
-    const struct fp_resolver_settings *settings = r->settings;
-    enum fp_watch_by by;
-    uint64_t began_us;
-    struct fp_mount_traits traits;
+    const struct fp_mount_traits traits = fp_resolver_traits(r, n->mount);
     enum fp_left_out out;
+    uint64_t began_us;
     fp_status st;
 
-    if (n->watch.len > 0 || settings->view == NULL)
+    if (n->watch.len > 0 || !fp_verdict_is_reported(traits.verdict))
         return false;
-    by = fp_mounts_view_find(settings->view, n->mount, &traits);
-    if (by == FP_BY_TTL)
-        return false;
-    step->partial = step->partial || traits.partial;
-    out = left_out(settings, n, by);
-    step->left_out = step->left_out || out != FP_LEFT_OUT_NOT;
+    fp_walk_result_judge(result, step, traits.verdict);
+    out = left_out(r->settings, n);
+    if (out != FP_LEFT_OUT_NOT)
+        fp_walk_result_judge(result, step, FP_REPORTED_NOISE);
     n->quiet = out == FP_LEFT_OUT_ATTRIBUTES && directory;
     if (out != FP_LEFT_OUT_NOT && (!n->quiet || tells_only_writes(&traits)))
         return false;
     began_us = fp_now_us();
-    st = fp_watch_place(settings->watch, n->fd,
+    st = fp_watch_place(r->settings->watch, n->fd,
                         !directory                   ? FP_WATCH_FILE
                         : n->quiet                   ? FP_WATCH_NAMES
                         : tells_only_writes(&traits) ? FP_WATCH_WRITTEN
@@ -282,6 +271,9 @@ bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool director
     n->watch.dev = n->dev;
     n->watch.ino = n->ino;
     n->watch.uid = n->uid;
-    step->refused = step->refused || st == FP_BUSY;
-    return by == FP_BY_INOTIFY && st == FP_OK;
+    if (st == FP_BUSY) {
+        fp_walk_result_judge(result, step, FP_REPORTED_LIMIT);
+        result->refused++;
+    }
+    return st == FP_OK;
 }

@@ -14,6 +14,7 @@
 #include "common/walk_result.h"
 
 struct fp_meta;
+struct fp_mount_traits;
 struct fp_mounts_view;
 struct fp_noise_view;
 struct fp_place;
@@ -64,7 +65,7 @@ bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t
 /* The same for an open file, wherever links have led to. */
 bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
 
-/* What the daemon knows of the mount. */
+/* What the daemon knows of the mount; where nothing is watched, that it is a local one. */
 struct fp_mount_traits fp_resolver_traits(const struct fp_resolver *r, uint32_t mount);
 
 /* lstat(2) of an open object, and its mount (mount_r NULL: not wanted); 0: the kernel does not say. */
@@ -100,8 +101,6 @@ bool fp_resolver_is_process(const struct fp_resolver *r, const struct fp_node *d
 fp_status fp_resolver_may_follow(int dir, const struct fp_meta *link);
 /* True where the directory may be a place that is mounted over when a path goes on behind it. */
 bool fp_resolver_is_automount(const struct fp_resolver *r, const struct fp_node *dir);
-/* True where names that differ in case may be one. */
-bool fp_resolver_folds(const struct fp_resolver *r, uint32_t mount);
 /* To be called before names are looked up in the directory, so that others' changes of them are seen. */
 void fp_resolver_sync_names(const struct fp_resolver *r, int dir, uint32_t mount);
 /* Sets the mount and the identity of the open object, without asking the file system. */
@@ -118,10 +117,9 @@ fp_status fp_why_not_opened(void);
 
 /*
  * Has the node watched, before the walk looks into it.  True where it was not watched
- * before: metadata of the node itself is too old then.  The step is refused at the system's
- * limit, partial where others make changes too, and left out where it is not watched for now.
+ * before: metadata of the node itself is too old then.  The verdict on the node is added to that on the step.
  */
 bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool directory,
-                   struct fp_step_watch *step);
+                   struct fp_walk_result *result, unsigned step);
 
 #endif

@@ -111,8 +111,8 @@ def task(base, known, content_max=16384):
 
 
 def trail(*origins, vias=b"\0"):
-    return (bytes([len(origins)]) + b"".join(struct.pack(">IBB", 22, 0, 1) + key for key in origins) + vias
-            + struct.pack(">BIIIB", 1, 900, 700, 5, 2))
+    steps = b"".join(struct.pack(">IBB", 22, verdict, 1) + key for verdict, key in enumerate(origins))
+    return bytes([len(origins)]) + steps + struct.pack(">I", 1) + vias + struct.pack(">BIIIB", 1, 900, 700, 5, 2)
 
 
 def results():

@@ -105,7 +105,7 @@ static inline void walk(const char *path, const char *what)
     for (unsigned i = 0; i < answer.n_steps; i++) {
         const struct fp_step *s = &answer.steps[i];
 
-        validity[i] = (struct fp_validity){ .watchable = true, .ttl_ms = TTL, .stale_ms = STALE };
+        validity[i] = (struct fp_validity){ .ttl_ms = TTL, .stale_ms = STALE };
         if (fp_step_target(s) == NULL)
             continue;
         validity[i].mount = result.step_watches[i].mount = 1;
@@ -120,7 +120,7 @@ static inline void walk_unwatched(const char *path, const char *what)
 {
     walk(path, what);
     for (unsigned i = 0; i < answer.n_steps; i++)
-        validity[i].watchable = false;
+        validity[i].verdict = FP_TTL_UNWATCHED;
 }
 
 static inline void insert_as(const char *path, uint64_t began_ms)

@@ -102,7 +102,8 @@ START_TEST(a_watch_goes_on)
 }
 END_TEST
 
-/* Its end was reported while the walk that had found it was under way: nothing depended on it then. */
+/* Its end was reported while the walk that had found it was under way: nothing depended on it then. Then no
+ * other one can be had: [0] at the system's limit, [1] of what may not be read. */
 START_TEST(a_watch_that_ended_meanwhile_does_not_go_on)
 {
     const uint64_t began_ms = kit_now_ms;
@@ -114,8 +115,9 @@ START_TEST(a_watch_that_ended_meanwhile_does_not_go_on)
     kit_now_ms++;
     walk("/a/f", "ddf");
     result.step_watches[1].watch.len = 0;
+    result.step_watches[1].verdict = _i == 0 ? FP_REPORTED_LIMIT : FP_REPORTED;
     insert("/a/f");
-    ck_assert_uint_eq(life("/a/f"), 0);
+    ck_assert_uint_eq(life("/a/f"), _i == 0 ? 0 : TTL);
     kit_now_ms++;
     walked("/a/f", "ddf");
     ck_assert_uint_eq(life("/a/f"), WATCHED_TTL);
@@ -129,10 +131,10 @@ START_TEST(what_is_not_watched_enough)
     switch (_i) {
     case 0: result.step_watches[0].watch.len = 0; break; /* "/" has nobody above it */
     case 1: result.step_watches[1].watch.len = 0; break; /* "f" lies there */
-    case 2: result.step_watches[2].unreported = true; break;
-    case 3: validity[2].watchable = false; break;
-    case 4: validity[1].watchable = false; break;
-    case 5: result.step_watches[1].unreported = true; break;
+    case 2: result.step_watches[2].verdict = FP_TTL_UNREPORTED; break;
+    case 3: validity[2].verdict = FP_TTL_UNWATCHED; break;
+    case 4: validity[1].verdict = FP_TTL_UNWATCHED; break;
+    case 5: result.step_watches[1].verdict = FP_TTL_UNREPORTED; break;
     case 6:
         result.step_watches[2].watch.len = 0;
         answer.steps[2].self.nlink = 2;
@@ -158,14 +160,14 @@ START_TEST(a_watch_that_is_left_out)
 {
     walk("/a/b/f", "dddf");
     result.step_watches[1].watch.len = 0;
-    validity[1].left_out = true;
+    result.step_watches[1].verdict = FP_REPORTED_NOISE;
     insert("/a/b/f");
     ck_assert_uint_eq(life("/a/b"), 0);
     ck_assert_uint_eq(life("/a/b/f"), 0);
     ck_assert(known("/"));
     walk("/a/no", "dda");
     result.step_watches[1].watch.len = 0;
-    validity[1].left_out = true;
+    result.step_watches[1].verdict = FP_REPORTED_NOISE;
     insert("/a/no");
     ck_assert_uint_eq(life("/a/no"), 0);
     /* Its own size and times change without an event, too. */
@@ -181,7 +183,7 @@ START_TEST(a_watch_that_was_refused)
 {
     walk("/a/d", "ddd");
     result.step_watches[2].watch.len = 0;
-    result.step_watches[2].refused = validity[2].refused = true;
+    result.step_watches[2].verdict = FP_REPORTED_LIMIT;
     insert("/a/d");
     ck_assert(!known("/a/d"));
     walked("/a/d/f", "dddf");
@@ -194,7 +196,7 @@ END_TEST
 START_TEST(a_watch_that_was_refused_on_a_links_way)
 {
     walk("/a/b", "ddb");
-    result.step_watches[2].unreported = validity[2].refused = true;
+    result.step_watches[2].verdict = FP_EACH_REQUEST;
     validity[2].mount = 0;
     insert("/a/b");
     ck_assert_uint_eq(life("/a/b"), 0);
@@ -206,7 +208,7 @@ END_TEST
 START_TEST(what_others_change_on_a_links_way)
 {
     walk("/a/b", "ddb");
-    validity[2].partial = true;
+    result.step_watches[2].verdict = FP_REPORTED_OTHERS;
     validity[2].mount = 0;
     insert("/a/b");
     ck_assert_uint_eq(life("/a/b"), TTL);
@@ -216,7 +218,9 @@ END_TEST
 static void walk_quiet(const char *path, const char *what)
 {
     walk(path, what);
-    result.step_watches[1].quiet = validity[1].left_out = true;
+    for (unsigned i = 0; i < answer.n_steps; i++)
+        validity[i].ttl_ms = 2001;
+    result.step_watches[1].verdict = FP_REPORTED_NAMES;
 }
 
 /* Where a directory's watch reports names alone, entries with a full watch of their own are leased.
@@ -243,7 +247,7 @@ START_TEST(attributes_that_nobody_reports)
     walk_quiet("/a/b", _i == 3 ? "ddx" : _i == 4 ? "ddl" : "ddd");
     switch (_i) {
     case 0: result.step_watches[2].watch.len = 0; break;
-    case 1: result.step_watches[2].quiet = validity[2].left_out = true; break;
+    case 1: result.step_watches[2].verdict = FP_REPORTED_NAMES; break;
     case 2:
         result.step_watches[2].watch.len = 0;
         validity[2].mount = 2;
@@ -265,7 +269,7 @@ START_TEST(leases_end_with_the_reports)
     ck_assert(answer.watched && answer.above_watched);
     kit_now_ms++;
     walk("/a/f", "ddf");
-    result.step_watches[2].unreported = true;
+    result.step_watches[2].verdict = FP_TTL_UNREPORTED;
     insert("/a/f");
     ck_assert(!holds(&l));
     l = take_lease("/a/f");
@@ -339,7 +343,7 @@ START_TEST(known_by_what_is_watched_alone)
     ck_assert(!known_watched("/a/f"));
     kit_now_ms++;
     walk("/a/f", "ddf");
-    validity[1].watchable = false;
+    validity[1].verdict = FP_TTL_UNWATCHED;
     insert("/a/f");
     ck_assert(known("/a/f"));
     ck_assert(!known_watched("/a/f"));
@@ -367,12 +371,12 @@ END_TEST
 START_TEST(what_others_change_has_its_ttl)
 {
     walk("/a/f", "ddf");
-    validity[_i].partial = true;
+    validity[_i].verdict = FP_REPORTED_OTHERS;
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
     ck_assert_uint_eq(life("/a"), _i == 2 ? WATCHED_TTL : TTL);
-    ck_assert(fp_cache_view(cache, "/a/f", 4, kit_now_ms).watched);
-    ck_assert_int_eq(fp_cache_view(cache, "/a/f", 4, kit_now_ms).partial, _i > 0);
+    ck_assert_int_eq((int)fp_cache_view(cache, "/a/f", 4, kit_now_ms).verdict,
+                     (int)(_i > 0 ? FP_REPORTED_OTHERS : FP_REPORTED));
     change("/a", "f", false);
     ck_assert(!known("/a/f"));
 }
@@ -423,7 +427,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, absence_is_watched_from_above);
     tcase_add_test(t, absence_has_its_own_time);
     tcase_add_test(t, a_watch_goes_on);
-    tcase_add_test(t, a_watch_that_ended_meanwhile_does_not_go_on);
+    tcase_add_loop_test(t, a_watch_that_ended_meanwhile_does_not_go_on, 0, 2);
     tcase_add_loop_test(t, what_is_not_watched_enough, 0, 10);
     tcase_add_test(t, too_many_names_of_one_file);
     tcase_add_loop_test(t, what_is_watched_enough, 0, 4);

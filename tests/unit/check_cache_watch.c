@@ -145,12 +145,13 @@ END_TEST
 
 #define REMOTE_TTL 1600
 
-/* Walks to a path, partial as on a mount of another machine. */
+/* Walks to a path on a mount of another machine. */
 static void walked_remote(const char *path, const char *what)
 {
     walk(path, what);
     for (unsigned i = 1; i < answer.n_steps; i++) {
-        validity[i].by_directory = validity[i].partial = true;
+        validity[i].by_directory = true;
+        validity[i].verdict = FP_REPORTED_OTHERS;
         validity[i].ttl_ms = REMOTE_TTL;
     }
     if (fp_step_is_dir(&answer.steps[answer.n_steps - 1]))
@@ -226,7 +227,7 @@ START_TEST(a_directory_with_another_change_time)
     walk("/a/f", "ddf");
     if (_i == 2)
         result.step_watches[1].watch.len = 0;
-    validity[1].partial = _i == 3;
+    validity[1].verdict = _i == 3 ? FP_REPORTED_OTHERS : FP_REPORTED;
     insert("/a/f");
     kit_now_ms++;
     walk("/a", "dd");
@@ -234,7 +235,7 @@ START_TEST(a_directory_with_another_change_time)
     answer.steps[1].self.mtime.sec += _i != 0;
     if (_i == 2)
         result.step_watches[1].watch.len = 0;
-    validity[1].partial = _i == 3;
+    validity[1].verdict = _i == 3 ? FP_REPORTED_OTHERS : FP_REPORTED;
     insert("/a");
     ck_assert(known("/a"));
     ck_assert_int_eq(known("/a/f"), _i == 1);
@@ -652,7 +653,7 @@ END_TEST
 START_TEST(only_what_is_watched_is_doubted)
 {
     walk("/w/f", "ddf");
-    validity[0].watchable = false;
+    validity[0].verdict = FP_TTL_UNWATCHED;
     insert("/w/f");
     walk_unwatched("/u/f", "ddf");
     insert("/u/f");

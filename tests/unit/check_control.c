@@ -27,19 +27,21 @@ static size_t forget(void *ctx, const char *path, size_t len, bool tree)
 
 struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
 {
-    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN };
+    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN, .verdict = FP_TTL_UNWATCHED };
 
     ck_assert_ptr_null(c);
     if (len == 1)
         v = (struct fp_cache_view){ .state = FP_VIEW_KNOWN,
-                                    .watched = true,
-                                    .by = FP_BY_INOTIFY,
                                     .expires_ms = now_ms + 60000,
                                     .mount = 1,
                                     .leased = true,
                                     .names = true };
     else if (memcmp(path, "/a b", len) == 0)
-        v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED, .expires_ms = 1, .mount = 2, .content = true };
+        v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED,
+                                    .verdict = FP_TTL_UNREPORTED,
+                                    .expires_ms = 1,
+                                    .mount = 2,
+                                    .content = true };
     return v;
 }
 
@@ -47,12 +49,6 @@ const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t moun
 {
     ck_assert_ptr_null(f);
     return mount == 1 ? "/" : "/a b";
-}
-
-const char *fp_watch_by_text(enum fp_watch_by by)
-{
-    ck_assert_int_eq((int)by, FP_BY_INOTIFY);
-    return "inotify";
 }
 
 /* The fleet gets the very same path, once it is purged here. */
@@ -214,11 +210,11 @@ START_TEST(every_component_is_explained)
     ck_assert_uint_lt(reply.text_len, sizeof(text));
     memcpy(text, reply.text, reply.text_len);
     text[reply.text_len] = '\0';
-    ck_assert_int_eq(sscanf(text, "1 known inotify %u", &left), 1);
+    ck_assert_int_eq(sscanf(text, "1 known inotify reported %u", &left), 1);
     ck_assert(left > 0 && left <= 60000);
     ck_assert_ptr_nonnull(strstr(text, " lease - names /\n"));
-    ck_assert_ptr_nonnull(strstr(text, "\n4 expired ttl 0 - content - /a\\040b\n"));
-    ck_assert_ptr_nonnull(strstr(text, "\n6 unknown ttl 0 - - - ?\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\n4 expired ttl unreported 0 - content - /a\\040b\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\n6 unknown ttl unwatched 0 - - - ?\n"));
 }
 END_TEST
 

@@ -2,7 +2,6 @@
 #include "config.h"
 #include "cache/dependency.h"
 
-#include "common/watch_by.h"
 #include "hash_kit.h"
 #include "unit.h"
 

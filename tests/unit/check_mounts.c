@@ -15,7 +15,7 @@
 
 static const char *by_of(uint32_t id)
 {
-    return fp_watch_by_text(known(id)->by);
+    return fp_verdict_text(known(id)->verdict);
 }
 
 /* ---- names ---- */
@@ -24,11 +24,10 @@ START_TEST(names_of_ways)
 {
     int by = 5;
 
-    for (int i = FP_BY_TTL; i <= FP_BY_INOTIFY; i++) {
-        ck_assert(fp_watch_by_parse(fp_watch_by_text((enum fp_watch_by)i), &by));
-        ck_assert_int_eq(by, i);
-    }
-    ck_assert_str_eq(fp_watch_by_text(FP_BY_TTL), "ttl");
+    ck_assert(fp_watch_by_parse("ttl", &by));
+    ck_assert_int_eq(by, FP_BY_TTL);
+    ck_assert(fp_watch_by_parse("inotify", &by));
+    ck_assert_int_eq(by, FP_BY_INOTIFY);
     ck_assert(fp_watch_by_parse("auto", &by));
     ck_assert_int_eq(by, FP_BY_AUTO);
     ck_assert(!fp_watch_by_parse("", &by));
@@ -78,9 +77,8 @@ START_TEST(mounts_whose_links_are_not_followed)
          "3 1 0:3 / /b rw,nosymfollows - tmpfs t nosymfollow\n4 1 0:4 / /c rw,xnosymfollow - tmpfs t rw\n"
          "5 1 0:5 / /d rw,nosymfollow shared:1 - tmpfs t rw\n");
     for (uint32_t id = 1; id <= 5; id++) {
-        struct fp_mount_traits traits = { 0 };
+        const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
 
-        fp_mounts_view_find(view, id, &traits);
         ck_assert_int_eq(known(id)->nosymfollow, id <= 2 || id == 5);
         ck_assert_int_eq(traits.nosymfollow, known(id)->nosymfollow);
     }
@@ -92,9 +90,8 @@ START_TEST(mounts_that_wait_to_be_mounted_over)
     load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a rw - autofs t rw,fd=6,direct,pipe_ino=1\n"
          "3 1 0:3 / /b rw - autofsx t rw\n5 1 0:5 / /d rw - autofs t rw,fd=6,indirect,pipe_ino=1\n");
     for (uint32_t id = 1; id <= 5; id++) {
-        struct fp_mount_traits traits = { 0 };
+        const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
 
-        fp_mounts_view_find(view, id, &traits);
         ck_assert_int_eq(traits.known, id != 4);
         ck_assert_int_eq(traits.automount, id == 2 || id == 5);
         ck_assert_int_eq(traits.names_are_mounted, id == 5);
@@ -106,9 +103,8 @@ START_TEST(mounts_where_each_process_finds_its_own_files)
 {
     load("1 1 0:1 / / rw - ext4 proc rw\n2 1 0:2 / /p rw - proc none rw\n3 1 0:3 / /proc rw - procx t rw\n");
     for (uint32_t id = 1; id <= 3; id++) {
-        struct fp_mount_traits traits = { 0 };
+        const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
 
-        fp_mounts_view_find(view, id, &traits);
         ck_assert_int_eq(traits.processes, id == 2);
         ck_assert_int_eq(known(id)->processes, id == 2);
     }
@@ -123,9 +119,8 @@ START_TEST(mounts_that_fold_case)
         "6 1 0:6 / /e rw - tmpfs t rw,casefold=utf8-12.1.0,size=1k\n7 1 0:7 / /f rw - zfs z rw,caseinsensitive\n"
         "8 1 0:8 / /g rw - zfs z rw,casesensitive\n9 1 0:9 / /h rw - ntfs3\n");
     for (uint32_t id = 1; id <= 9; id++) {
-        struct fp_mount_traits traits = { 0 };
+        const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
 
-        fp_mounts_view_find(view, id, &traits);
         ck_assert_msg(known(id)->folds == (id != 1 && id != 4 && id != 8), "%u", (unsigned)id);
         ck_assert_int_eq(traits.folds, known(id)->folds);
     }
@@ -213,13 +208,12 @@ START_TEST(large_file)
     load(text);
     ck_assert_uint_eq(fp_mounts_count(mounts), 6000);
     for (uint32_t i = 2; i <= 6000; i++) {
-        const enum fp_watch_by by = i <= VIEW_ROOM ? FP_BY_INOTIFY : FP_BY_TTL;
-        struct fp_mount_traits traits;
+        const struct fp_mount_traits traits = fp_mounts_view_find(view, i);
 
         snprintf(path, sizeof(path), "/data/volumes/%u/x/y", (unsigned)i);
         ck_assert_uint_eq(of_path(path), i);
-        ck_assert_int_eq(known(i)->by, FP_BY_INOTIFY);
-        ck_assert_int_eq(fp_mounts_view_find(view, i, &traits), by);
+        ck_assert_int_eq((int)known(i)->verdict, (int)FP_REPORTED);
+        ck_assert_int_eq((int)traits.verdict, (int)(i <= VIEW_ROOM ? FP_REPORTED : FP_TTL_UNWATCHED));
         ck_assert_int_eq(traits.local, i <= VIEW_ROOM);
     }
 }
@@ -280,15 +274,12 @@ static void assert_ways(const char *expected)
 
     for (size_t i = 0; i < fp_mounts_count(mounts); i++) {
         const struct fp_mount *m = fp_mounts_at(mounts, i);
-        struct fp_mount_traits traits = { .local = !m->local,
-                                          .partial = !m->partial,
-                                          .nosymfollow = !m->nosymfollow };
+        const struct fp_mount_traits traits = fp_mounts_view_find(view, m->id);
 
-        snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s%s", i > 0 ? " " : "",
-                 fp_watch_by_text(m->by), m->partial ? "+ttl" : "");
-        ck_assert_int_eq(fp_mounts_view_find(view, m->id, &traits), m->by);
+        snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s", i > 0 ? " " : "",
+                 fp_verdict_text(m->verdict));
+        ck_assert_int_eq((int)traits.verdict, (int)m->verdict);
         ck_assert_int_eq(traits.local, m->local);
-        ck_assert_int_eq(traits.partial, m->partial);
         ck_assert_int_eq(traits.nosymfollow, m->nosymfollow);
         ck_assert_int_eq(traits.by_directory, strncmp(m->type, "nfs", 3) == 0);
     }
@@ -337,11 +328,15 @@ START_TEST(of_what_nothing_is_kept)
     struct fp_mounts_settings s = general;
 
     load(text);
-    ck_assert(!known(1)->unreported && known(2)->unreported && !known(3)->unreported && known(4)->unreported);
+    ck_assert_int_eq((int)known(1)->verdict, (int)FP_REPORTED);
+    ck_assert_int_eq((int)known(2)->verdict, (int)FP_EACH_REQUEST);
+    ck_assert_int_eq((int)known(3)->verdict, (int)FP_TTL_UNWATCHED);
+    ck_assert_int_eq((int)known(4)->verdict, (int)FP_EACH_REQUEST);
     s.rules = &sys;
     s.n_rules = 1;
     load_with(text, &s);
-    ck_assert(known(2)->unreported && !known(4)->unreported);
+    ck_assert_int_eq((int)known(2)->verdict, (int)FP_EACH_REQUEST);
+    ck_assert_int_eq((int)known(4)->verdict, (int)FP_TTL_UNWATCHED);
 }
 END_TEST
 
@@ -406,34 +401,38 @@ END_TEST
 
 /* ---- the view ---- */
 
+static void assert_view(uint32_t id, bool local, enum fp_verdict verdict)
+{
+    const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
+
+    ck_assert_int_eq(traits.known, local);
+    ck_assert_int_eq(traits.local, local);
+    ck_assert_int_eq((int)traits.verdict, (int)verdict);
+}
+
 START_TEST(view_of_what_is_not_there)
 {
-    struct fp_mount_traits traits = { .local = true, .partial = true };
-
-    ck_assert_int_eq(fp_mounts_view_find(view, 0, &traits), FP_BY_TTL);
-    ck_assert(!traits.local);
+    assert_view(0, false, FP_TTL_UNWATCHED);
     load(some_types);
-    traits.local = true;
-    ck_assert_int_eq(fp_mounts_view_find(view, 99, &traits), FP_BY_TTL);
-    ck_assert(!traits.local);
-    ck_assert_int_eq(fp_mounts_view_find(view, 7, &traits), FP_BY_INOTIFY);
-    ck_assert(traits.local);
+    assert_view(99, false, FP_TTL_UNWATCHED);
+    assert_view(7, true, FP_REPORTED);
     load("3 1 0:1 / / rw - tmpfs t rw\n");
-    ck_assert_int_eq(fp_mounts_view_find(view, 7, &traits), FP_BY_TTL);
-    ck_assert_int_eq(fp_mounts_view_find(view, 3, &traits), FP_BY_INOTIFY);
+    assert_view(7, false, FP_TTL_UNWATCHED);
+    assert_view(3, true, FP_REPORTED);
 }
 END_TEST
 
 /* In a process forked before the table existed. */
 static void read_view(int go, int told)
 {
-    struct fp_mount_traits traits = { 0 };
+    struct fp_mount_traits traits;
     char c;
 
     if (fp_mounts_view_protect(view) == -1 || mprotect(view, 1, PROT_READ | PROT_WRITE) != -1
         || errno != EACCES || read(go, &c, 1) != 1)
         _exit(1);
-    c = (char)fp_mounts_view_find(view, 7, &traits);
+    traits = fp_mounts_view_find(view, 7);
+    c = (char)traits.verdict;
     if (!traits.local || write(told, &c, 1) != 1)
         _exit(2);
     signal(SIGSEGV, SIG_DFL);
@@ -444,7 +443,7 @@ static void read_view(int go, int told)
 START_TEST(view_in_another_process)
 {
     int go[2], told[2], status;
-    char by = -1;
+    char verdict = -1;
     pid_t pid;
 
     ck_assert_int_eq(pipe(go), 0);
@@ -455,8 +454,8 @@ START_TEST(view_in_another_process)
         read_view(go[0], told[1]);
     load(some_types);
     ck_assert_int_eq(write(go[1], "", 1), 1);
-    ck_assert_int_eq(read(told[0], &by, 1), 1);
-    ck_assert_int_eq(by, FP_BY_INOTIFY);
+    ck_assert_int_eq(read(told[0], &verdict, 1), 1);
+    ck_assert_int_eq(verdict, (int)FP_REPORTED);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
     for (int i = 0; i < 2; i++) {
@@ -500,7 +499,6 @@ START_TEST(mounting_is_noticed_once)
     size_t before;
     uint32_t below, id;
     struct statx st;
-    struct fp_mount_traits traits;
 
     if (!enter_namespace())
         return;
@@ -513,12 +511,12 @@ START_TEST(mounting_is_noticed_once)
     ck_assert_int_eq(statx(AT_FDCWD, dir, 0, STATX_BASIC_STATS | STATX_MNT_ID, &st), 0);
     ck_assert_uint_eq(id, st.stx_mnt_id);
     ck_assert_str_eq(known(id)->type, "tmpfs");
-    ck_assert_int_eq(fp_mounts_view_find(view, id, &traits), FP_BY_INOTIFY);
+    assert_view(id, true, FP_REPORTED);
     ck_assert_int_eq(umount(dir), 0);
     assert_changed();
     ck_assert_uint_eq(of_path(dir), below);
     ck_assert_ptr_null(fp_mounts_find(mounts, id));
-    ck_assert_int_eq(fp_mounts_view_find(view, id, &traits), FP_BY_TTL);
+    assert_view(id, false, FP_TTL_UNWATCHED);
     for (int i = 0; i < 3; i++)
         mount_here();
     assert_changed();
@@ -537,7 +535,6 @@ START_TEST(failed_reading)
 {
     const int info = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int ends[2], saved;
-    struct fp_mount_traits traits = { .local = true, .partial = true };
 
     close(info);
     load(some_types);
@@ -549,8 +546,7 @@ START_TEST(failed_reading)
     ck_assert_uint_eq(fp_mounts_count(mounts), 0);
     ck_assert_ptr_null(fp_mounts_find(mounts, 1));
     ck_assert_uint_eq(of_path("/tmp"), 0);
-    ck_assert_int_eq(fp_mounts_view_find(view, 1, &traits), FP_BY_TTL);
-    ck_assert(!traits.local);
+    assert_view(1, false, FP_TTL_UNWATCHED);
     close(ends[1]);
     ck_assert_int_eq(pipe(ends), 0);
     ck_assert_int_eq(dup2(ends[0], info), info); /* no change, and no table still */

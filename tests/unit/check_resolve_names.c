@@ -92,8 +92,8 @@ static void assert_watched(const char *name)
 {
     const struct fp_watch_key k = key_of(in_dir(name));
 
-    ck_assert(!step_watch()->unreported);
-    ck_assert(!step_watch()->refused);
+    ck_assert(fp_verdict_is_reported(step_watch()->verdict));
+    ck_assert_uint_eq(result.refused, 0);
     ck_assert(same_key(&step_watch()->watch, &k));
 }
 
@@ -101,10 +101,9 @@ static void assert_watched(const char *name)
 static bool can_watch(void)
 {
     struct statx st;
-    struct fp_mount_traits traits;
 
     ck_assert_int_eq(statx(AT_FDCWD, dir, 0, STATX_MNT_ID, &st), 0);
-    if (fp_mounts_view_find(view, (uint32_t)st.stx_mnt_id, &traits) == FP_BY_INOTIFY)
+    if (fp_verdict_is_reported(fp_mounts_view_find(view, (uint32_t)st.stx_mnt_id).verdict))
         return true;
     fprintf(stderr, "SKIPPED: %s is not watched\n", dir);
     return false;
@@ -138,7 +137,7 @@ START_TEST(names_of_an_absolute_text)
     make_link(text, "t/link");
     resolve("t/link");
     ck_assert_uint_eq(take_own(), 1);
-    if (step_watch()->unreported) {
+    if (!fp_verdict_is_reported(step_watch()->verdict)) {
         fprintf(stderr, "SKIPPED: not all above %s is watched\n", dir);
         return;
     }
@@ -180,7 +179,7 @@ START_TEST(names_up_to_where_it_ends)
                            : in_dir("a"),
                        rows[i].names[n]);
         ck_assert_uint_eq(result.n_traversed, n);
-        ck_assert(!step_watch()->unreported);
+        ck_assert(fp_verdict_is_reported(step_watch()->verdict));
         ck_assert_uint_eq(step_watch()->watch.len, 0);
         ck_assert_uint_eq(step_watch()->mount, 0);
         remove_name("a/link");
@@ -197,7 +196,7 @@ START_TEST(no_names_without_links)
     ck_assert_uint_eq(result.n_traversed, 0);
     assert_watched("a/b/file");
     for (unsigned i = 0; i + 1 < answer.n_steps; i++)
-        ck_assert(!result.step_watches[i].unreported);
+        ck_assert(fp_verdict_is_reported(result.step_watches[i].verdict));
     make_link("..", "a/up");
     resolve("a/up");
     ck_assert_uint_eq(take_own(), 1);
@@ -240,10 +239,10 @@ START_TEST(too_many_names)
     make_link(text, "many");
     resolve("few");
     ck_assert_uint_eq(result.n_traversed, FP_MAX_TRAVERSED);
-    ck_assert(!step_watch()->unreported && !step_watch()->unseen);
+    ck_assert(fp_verdict_is_reported(step_watch()->verdict));
     resolve("many");
     ck_assert_uint_eq(result.n_traversed, FP_MAX_TRAVERSED);
-    ck_assert(step_watch()->unreported && step_watch()->unseen);
+    ck_assert_int_eq((int)step_watch()->verdict, (int)FP_EACH_REQUEST);
     ck_assert_int_eq((int)last()->target_status, FP_OK);
 }
 END_TEST
@@ -255,7 +254,7 @@ START_TEST(names_of_a_circle)
         return;
     make_tree();
     assert_leads("a/loop1", FP_LOOP);
-    ck_assert(!step_watch()->unreported && !step_watch()->unseen);
+    ck_assert(fp_verdict_is_reported(step_watch()->verdict));
     ck_assert_uint_eq(take_own(), 1);
     ck_assert_uint_eq(result.n_traversed, 2);
     assert_via(0, in_dir("a"), "loop2");
@@ -271,11 +270,11 @@ START_TEST(names_where_nothing_is_watched)
     make_tree();
     make_link("/proc/version", "link");
     assert_leads("link", FP_OK);
-    ck_assert(step_watch()->unreported);
+    ck_assert_int_eq((int)step_watch()->verdict, (int)FP_TTL_UNREPORTED);
     ck_assert_uint_eq(step_watch()->watch.len, 0);
     settings.view = NULL;
     resolve("a/dir");
-    ck_assert(step_watch()->unreported);
+    ck_assert_int_eq((int)step_watch()->verdict, (int)FP_TTL_UNREPORTED);
     ck_assert_uint_eq(result.n_traversed, 0);
 }
 END_TEST
@@ -380,7 +379,7 @@ START_TEST(each_watch_is_in_the_result)
     ck_assert(fp_watch_open(&watch));
     resolve("t/long");
     ck_assert_int_eq((int)answer.status, FP_OK);
-    ck_assert(result.step_watches[result.n_steps - 1].unseen);
+    ck_assert_int_eq((int)result.step_watches[result.n_steps - 1].verdict, (int)FP_EACH_REQUEST);
     assert_all_keys_are_in_the_result();
 }
 END_TEST

@@ -79,15 +79,11 @@ static void assert_comes_through(unsigned n_steps)
     ck_assert_int_eq((int)decode(w.len, n_steps), FP_OK);
     for (unsigned i = 0; i < n_steps; i++) {
         ck_assert_uint_eq(in.step_watches[i].mount, out.step_watches[i].mount);
-        ck_assert_int_eq(in.step_watches[i].unreported, out.step_watches[i].unreported);
-        ck_assert_int_eq(in.step_watches[i].refused, out.step_watches[i].refused);
-        ck_assert_int_eq(in.step_watches[i].partial, out.step_watches[i].partial);
-        ck_assert_int_eq(in.step_watches[i].left_out, out.step_watches[i].left_out);
-        ck_assert_int_eq(in.step_watches[i].unseen, out.step_watches[i].unseen);
-        ck_assert_int_eq(in.step_watches[i].quiet, out.step_watches[i].quiet);
+        ck_assert_int_eq((int)in.step_watches[i].verdict, (int)out.step_watches[i].verdict);
         ck_assert_uint_eq(in.step_watches[i].links, out.step_watches[i].links);
         assert_same_key(&in.step_watches[i].watch, &out.step_watches[i].watch);
     }
+    ck_assert_uint_eq(in.refused, out.refused);
     ck_assert_uint_eq(in.effort.us, out.effort.us);
     ck_assert_uint_eq(in.effort.longest_us, out.effort.longest_us);
     ck_assert_uint_eq(in.effort.calls, out.effort.calls);
@@ -120,12 +116,13 @@ static void shape_usual(void)
     const struct fp_watch_key k = key_of_object(3, UINT64_MAX);
 
     in.step_watches[0] = (struct fp_step_watch){
-        .mount = 21, .left_out = true, .quiet = true, .unseen = true, .watch = key_of_object(UINT64_MAX, 4)
+        .mount = 21, .verdict = FP_REPORTED_NAMES, .watch = key_of_object(UINT64_MAX, 4)
     };
     in.step_watches[1] = (struct fp_step_watch){
-        .mount = 22, .unreported = true, .partial = true, .links = 7, .watch = key(4, 9)
+        .mount = 22, .verdict = FP_TTL_UNREPORTED, .links = 7, .watch = key(4, 9)
     };
-    in.step_watches[2] = (struct fp_step_watch){ .mount = UINT32_MAX, .refused = true };
+    in.step_watches[2] = (struct fp_step_watch){ .mount = UINT32_MAX, .verdict = FP_EACH_REQUEST };
+    in.refused = 3;
     in.effort = (struct fp_effort){ UINT32_MAX, 77, 3, FP_CALL_READLINK };
     ck_assert(fp_walk_result_add(&in, 1, &k, "releases", 8));
     ck_assert(fp_walk_result_add(&in, 1, &in.step_watches[1].watch, "42", 2));
@@ -139,7 +136,7 @@ static void shape_full(void)
 
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
         in.step_watches[i] = (struct fp_step_watch){
-            .mount = i, .unreported = true, .refused = true, .links = FP_MAX_LINKS, .watch = k
+            .mount = i, .verdict = FP_EACH_REQUEST, .links = FP_MAX_LINKS, .watch = k
         };
     for (unsigned i = 0; i < FP_MAX_TRAVERSED; i++) {
         k.bytes[0] = (uint8_t)(100 + i);
@@ -157,8 +154,7 @@ START_TEST(begins_empty)
     ck_assert_uint_eq(in.names_len, 0);
     for (unsigned i = 0; i < FP_MAX_STEPS; i++) {
         ck_assert_uint_eq(in.step_watches[i].mount, 0);
-        ck_assert(!in.step_watches[i].unreported);
-        ck_assert(!in.step_watches[i].refused);
+        ck_assert_int_eq((int)in.step_watches[i].verdict, (int)FP_REPORTED);
         ck_assert_uint_eq(in.step_watches[i].watch.len, 0);
     }
 }
@@ -202,9 +198,9 @@ START_TEST(only_so_many_names)
         ck_assert(fp_walk_result_add(&in, 0, &k, "x", 1));
     }
     ck_assert(fp_walk_result_add(&in, 0, &k, "x", 1)); /* it is there */
-    ck_assert(!in.step_watches[0].unreported && !in.step_watches[0].unseen);
+    ck_assert_int_eq((int)in.step_watches[0].verdict, (int)FP_REPORTED);
     ck_assert(!fp_walk_result_add(&in, 0, &k, "y", 1));
-    ck_assert(in.step_watches[0].unreported && in.step_watches[0].unseen);
+    ck_assert_int_eq((int)in.step_watches[0].verdict, (int)FP_EACH_REQUEST);
     ck_assert(!fp_walk_result_add(&in, 0, &k, "", 0));
     ck_assert_uint_eq(in.n_traversed, FP_MAX_TRAVERSED);
     ck_assert_uint_eq(in.names_len, FP_MAX_TRAVERSED);
@@ -237,12 +233,14 @@ START_TEST(more_links_than_the_kernel_follows_are_refused)
 }
 END_TEST
 
-START_TEST(steps_without_a_watch_are_counted)
+/* Their number; then mount and verdict. */
+START_TEST(verdicts_that_are_not_known)
 {
-    ck_assert_uint_eq(fp_walk_result_refused(&in), 0);
-    in.n_steps = 2;
-    in.step_watches[1].refused = in.step_watches[2].refused = true;
-    ck_assert_uint_eq(fp_walk_result_refused(&in), 1);
+    encode(1);
+    for (unsigned verdict = 0; verdict < 256; verdict++) {
+        buf[5] = (uint8_t)verdict;
+        ck_assert_int_eq((int)decode(w.len, 1), (int)(verdict < FP_VERDICTS ? FP_OK : FP_PROTOCOL));
+    }
 }
 END_TEST
 
@@ -291,7 +289,7 @@ START_TEST(full_result_of_any_other_length_is_refused)
 }
 END_TEST
 
-/* Their number; then mount, flags, links, length of the key, key. */
+/* Their number; then mount, verdict, links, length of the key, key. */
 START_TEST(keys_longer_than_there_are)
 {
     for (unsigned len = FP_MAX_WATCH_KEY + 1; len < 256; len++) {
@@ -470,7 +468,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, only_so_many_names);
     tcase_add_test(t, only_so_many_bytes);
     t = unit_add_case(s, "coding", setup, NULL, 30);
-    tcase_add_test(t, steps_without_a_watch_are_counted);
+    tcase_add_test(t, verdicts_that_are_not_known);
     tcase_add_test(t, usual_result_comes_through);
     tcase_add_test(t, empty_result_comes_through);
     tcase_add_test(t, more_links_than_the_kernel_follows_are_refused);
