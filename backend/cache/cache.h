@@ -204,9 +204,9 @@ void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *re
 /*
  * Invalidates the entries at that path (terminated, in normal form) and below
  * it.  With them go the directory's whose access file it is, and all that are
- * reached through links.  NULL: all watched entries.  Returns how many.
+ * reached through links.  NULL: all watched entries.
  */
-size_t fp_cache_invalidate(struct fp_cache *c, const char *at);
+void fp_cache_invalidate(struct fp_cache *c, const char *at);
 
 /* The mount that the path lies on.  *known_r: how much of the path was known for that, valid or expired;
  * 0: nothing. */

@@ -114,20 +114,18 @@ static bool stands_for_another(const char *name, size_t len)
 }
 
 static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len,
-                         bool replaced, size_t *visited)
+                         bool replaced)
 {
     struct fp_cache *c = ctx;
     struct event ev = { .c = c, .name = name, .len = len, .replaced = replaced,
                         .of_any_name = replaced && stands_for_another(name, len) };
     struct event of_all = { .c = c, .name = "" };
-    const uint64_t before = c->counts.changes;
 
     fp_dependencies_changed(c->dependencies, key, name, len, on_object, on_name, &ev);
     if (ev.of_any_name)
         fp_dependencies_all_changed(c->dependencies, key, on_object, on_name, &of_all);
-    *visited += ev.visited + of_all.visited;
     fp_cache_verify(c);
-    return (size_t)(c->counts.changes - before);
+    return ev.visited + of_all.visited;
 }
 
 /* With the watch the reports of changes in a directory end as well. */
@@ -142,15 +140,13 @@ static void on_object_gone(void *ctx, void *owner)
     close_file(ev->c, e);
 }
 
-static size_t on_unwatched(void *ctx, const struct fp_watch_key *key)
+static void on_unwatched(void *ctx, const struct fp_watch_key *key)
 {
     struct fp_cache *c = ctx;
     struct event ev = { .c = c };
-    const uint64_t before = c->counts.changes;
 
     fp_dependencies_gone(c->dependencies, key, on_object_gone, on_name, &ev);
     fp_cache_verify(c);
-    return (size_t)(c->counts.changes - before);
 }
 
 /* True if the place is an access file of the directory, which has it in its entry. */
@@ -171,27 +167,23 @@ static bool is_concerned(const struct fp_cache *c, const struct fp_entry *e, con
     return e->linked || fp_path_is_below(e->path, e->len, at) || is_access_of(c, e, at, len);
 }
 
-size_t fp_cache_invalidate(struct fp_cache *c, const char *at)
+void fp_cache_invalidate(struct fp_cache *c, const char *at)
 {
     struct fp_entry *e;
-    size_t n = 0;
 
     fp_dependencies_lost(c->dependencies);
     FP_ENTRIES_FOREACH(e, c)
     {
-        if (e->expires_ms == 0 || !(at != NULL ? is_concerned(c, e, at) : fp_entry_is_watched(e)))
-            continue;
-        fp_entry_invalidate(c, e);
-        n++;
+        if (at != NULL ? is_concerned(c, e, at) : fp_entry_is_watched(e))
+            fp_entry_invalidate(c, e);
     }
     fp_cache_verify(c);
-    return n;
 }
 
-static size_t on_lost(void *ctx)
+static void on_lost(void *ctx)
 {
     report(ctx, "/", 1, true);
-    return fp_cache_invalidate(ctx, NULL);
+    fp_cache_invalidate(ctx, NULL);
 }
 
 /* ---- mounts ---- */

@@ -100,12 +100,13 @@ static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, 
 static void on_changed(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced)
 {
     struct fp_coherence *f = ctx;
-    const size_t before = f->visited;
+    size_t visited = 0;
 
     f->counts.events++;
     if (f->visited <= MAX_VISITED)
-        f->deps.ops->changed(f->deps.ctx, key, name, len, replaced, &f->visited);
-    count_noise(f, key, replaced, f->visited - before);
+        visited = f->deps.ops->changed(f->deps.ctx, key, name, len, replaced);
+    f->visited += visited;
+    count_noise(f, key, replaced, visited);
 }
 
 static void on_gone(void *ctx, const struct fp_watch_key *key)

@@ -37,15 +37,14 @@ struct fp_remount {
     uint32_t mount;    /* its id: what is open there is closed; 0: unknown */
 };
 
-/* The effects of a change.  Each returns how many entries it invalidated. */
+/* The effects of a change. */
 struct fp_change_ops {
-    /* As struct fp_watch_ops says (watch.h).  Adds to *visited
-     * the entries it had to look at: that is what it costs. */
-    size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced,
-                      size_t *visited);
-    size_t (*unwatched)(void *ctx, const struct fp_watch_key *key);
-    size_t (*lost)(void *ctx);
-    /* Something was mounted or unmounted at these points. 0: something was mounted, and is gone again. */
+    /* As struct fp_watch_ops says (watch.h).  Returns how many entries it had to look at: that is what it costs. */
+    size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
+    void (*unwatched)(void *ctx, const struct fp_watch_key *key);
+    void (*lost)(void *ctx);
+    /* Something was mounted or unmounted at these points. 0: something was mounted, and is gone again.  Returns
+     * how many entries it invalidated. */
     size_t (*remounted)(void *ctx, const struct fp_remount *list, size_t n);
     bool (*is_needed)(void *ctx, const struct fp_watch_key *key);
     /* False: nothing depends on the key. */

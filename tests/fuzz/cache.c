@@ -140,13 +140,12 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     struct fp_cache_base base;
     char path[16];
     const size_t len = make_path(path, p);
-    size_t visited = 0;
 
     switch (p->how % OPERATIONS) {
     case INSERT: insert(c, p, path, len); break;
     case LOOKUP: fp_cache_lookup(c, path, len, now_ms, &a); break;
     case STALE: fp_cache_lookup_stale(c, path, len, false, now_ms, &a); break;
-    case CHANGED: ops->changed(c, &key, path + 1, len > 1 ? 1 : 0, p->how >= 128, &visited); break;
+    case CHANGED: ops->changed(c, &key, path + 1, len > 1 ? 1 : 0, p->how >= 128); break;
     case UNWATCHED: ops->unwatched(c, &key); break;
     case LOST: ops->lost(c); break;
     case REMOUNTED: ops->remounted(c, &(struct fp_remount){ path, 0 }, p->how >= 128); break;

@@ -232,11 +232,10 @@ static void tell(const struct fuzz_piece *p)
 {
     const struct fp_watch_key key = { .len = 2, .bytes = { 1, p->size > 0 ? p->bytes[0] % 8 : 0 } };
     char path[2 * DEPTH + 1];
-    size_t visited = 0;
 
     make_path(path, p, 1);
     switch (p->how / 16 % 4) {
-    case 0: fp_cache_change_ops.changed(cache, &key, path + 1, path[1] != '\0', p->how >= 128, &visited); break;
+    case 0: fp_cache_change_ops.changed(cache, &key, path + 1, path[1] != '\0', p->how >= 128); break;
     case 1: fp_cache_change_ops.unwatched(cache, &key); break;
     case 2: fp_cache_change_ops.remounted(cache, &(struct fp_remount){ p->how >= 128 ? "/" : path, p->how }, 1); break;
     default: fp_cache_invalidate(cache, NULL);

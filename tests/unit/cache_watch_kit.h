@@ -188,38 +188,41 @@ static inline uint64_t life(const char *path)
 
 static size_t kit_visited; /* entries that changes had looked at */
 
-/* ---- changes, with the number of entries concerned; later walks see later states ---- */
+/* ---- changes; later walks see later states.  Each returns how many entries it invalidated ---- */
+
+static inline size_t invalidated_since(uint64_t before)
+{
+    kit_now_ms++;
+    return (size_t)(fp_cache_counts(cache).changes - before);
+}
 
 static inline size_t change(const char *place, const char *name, bool replaced)
 {
     const struct fp_watch_key k = key_of(place, strlen(place));
-    size_t n;
+    const uint64_t before = fp_cache_counts(cache).changes;
 
     kit_now_ms++;
-    n = fp_cache_change_ops.changed(cache, &k, name, strlen(name), replaced, &kit_visited);
-    kit_now_ms++;
-    return n;
+    kit_visited += fp_cache_change_ops.changed(cache, &k, name, strlen(name), replaced);
+    return invalidated_since(before);
 }
 
 static inline size_t lose_watch(const char *place)
 {
     const struct fp_watch_key k = key_of(place, strlen(place));
-    size_t n;
+    const uint64_t before = fp_cache_counts(cache).changes;
 
     kit_now_ms++;
-    n = fp_cache_change_ops.unwatched(cache, &k);
-    kit_now_ms++;
-    return n;
+    fp_cache_change_ops.unwatched(cache, &k);
+    return invalidated_since(before);
 }
 
 static inline size_t invalidate(const char *at)
 {
-    size_t n;
+    const uint64_t before = fp_cache_counts(cache).changes;
 
     kit_now_ms++;
-    n = fp_cache_invalidate(cache, at);
-    kit_now_ms++;
-    return n;
+    fp_cache_invalidate(cache, at);
+    return invalidated_since(before);
 }
 
 /* ---- leases ---- */
