@@ -162,23 +162,12 @@ static struct fp_waiting *first_walk(const struct fp_mount_queue *queue)
     return w;
 }
 
-struct fp_waiting *fp_mount_queues_cancel_any(struct fp_mount_queues *q)
+struct fp_waiting *fp_mount_queues_cancel_hopeless(struct fp_mount_queues *q, bool all)
 {
     const struct fp_mount_queue *queue;
 
     TAILQ_FOREACH(queue, &q->all, link) {
-        if (first_walk(queue) != NULL)
-            return cancel(q, first_walk(queue));
-    }
-    return NULL;
-}
-
-struct fp_waiting *fp_mount_queues_cancel_taken(struct fp_mount_queues *q)
-{
-    const struct fp_mount_queue *queue;
-
-    TAILQ_FOREACH(queue, &q->all, link) {
-        if (is_taken(q, queue) && first_walk(queue) != NULL)
+        if ((all || is_taken(q, queue)) && first_walk(queue) != NULL)
             return cancel(q, first_walk(queue));
     }
     return NULL;

@@ -51,10 +51,9 @@ struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q);
 void fp_mount_queues_put_back(struct fp_mount_queues *q, struct fp_waiting *w);
 /* Takes out a walk that still waits for that mount; NULL: there is none. */
 struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mount);
-/* Takes out a walk that still waits, of any mount.  A probe stays.  NULL: there is none. */
-struct fp_waiting *fp_mount_queues_cancel_any(struct fp_mount_queues *q);
-/* The same, of a mount where killed workers that hang have all places. */
-struct fp_waiting *fp_mount_queues_cancel_taken(struct fp_mount_queues *q);
+/* Takes out a walk that still waits, of a mount where killed workers that hang have all places, or with all of
+ * any mount.  A probe stays.  NULL: there is none. */
+struct fp_waiting *fp_mount_queues_cancel_hopeless(struct fp_mount_queues *q, bool all);
 /* How many walks wait for that mount. */
 size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount);
 

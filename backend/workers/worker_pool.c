@@ -68,8 +68,7 @@ struct fp_worker_pool {
     ev_timer birth;    /* while some are expected */
     unsigned late;     /* how often it ran out since the spawner last answered */
     bool barren;       /* the last attempt to make a worker failed */
-    ev_timer desert;  /* ends the walks that wait, in a turn of its own */
-    ev_timer taken;   /* the same, where killed workers that hang have all places */
+    ev_timer hopeless; /* ends walks that wait in vain, in a turn of its own */
     struct fp_mount_queues queues;
     LIST_HEAD(, dying) dying;
     struct fp_worker_pool_counts counts;
@@ -92,60 +91,40 @@ static bool is_deserted(const struct fp_worker_pool *pool)
     return pool->barren && pool->counts.alive == 0;
 }
 
-static void end_if_deserted(struct fp_worker_pool *pool);
-
-typedef struct fp_waiting *(*cancel_fn)(struct fp_mount_queues *q);
-
-/* Ends walks that wait, so many in a turn.  True: others may be left. */
-static bool end_some(struct fp_worker_pool *pool, cancel_fn cancel, fp_status why)
+static void end_hopeless_after(struct fp_worker_pool *pool, double seconds)
 {
-    for (int n = 0; n < ENDED_A_TURN; n++) {
-        struct fp_waiting *w = cancel(&pool->queues);
-
-        if (w == NULL)
-            return false;
-        fail((struct job *)w, why);
-    }
-    return true;
+    if (seconds > 0. && ev_is_active(&pool->hopeless))
+        return;
+    ev_timer_stop(pool->loop, &pool->hopeless);
+    ev_timer_set(&pool->hopeless, seconds, 0.);
+    ev_timer_start(pool->loop, &pool->hopeless);
 }
 
-/* Walks do not wait where nobody can do them: stock is faster. */
-static void on_desert(struct ev_loop *loop, ev_timer *timer, int events)
+/* Walks do not wait where nobody can do them: stock is faster.  They would wait for other workers, or for killed
+ * ones to die, nobody knows how long. */
+static void on_hopeless(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_worker_pool *pool = timer->data;
+    const bool deserted = is_deserted(pool);
 
     fp_turn_work(FP_WORK_WORKER);
     (void)loop;
     (void)events;
-    if (is_deserted(pool) && end_some(pool, fp_mount_queues_cancel_any, FP_FAILED))
-        end_if_deserted(pool);
+    for (int n = 0; n < ENDED_A_TURN; n++) {
+        struct fp_waiting *w = fp_mount_queues_cancel_hopeless(&pool->queues, deserted);
+
+        if (w == NULL)
+            return;
+        fail((struct job *)w, deserted ? FP_FAILED : FP_UNAVAILABLE);
+    }
+    end_hopeless_after(pool, 0.);
 }
 
 /* The owner of a walk may be submitting it just now, so its end comes later. */
 static void end_if_deserted(struct fp_worker_pool *pool)
 {
     if (is_deserted(pool))
-        ev_timer_start(pool->loop, &pool->desert);
-}
-
-static void end_taken_after(struct fp_worker_pool *pool, double seconds)
-{
-    if (ev_is_active(&pool->taken))
-        return;
-    ev_timer_set(&pool->taken, seconds, 0.);
-    ev_timer_start(pool->loop, &pool->taken);
-}
-
-/* The walks would wait for those processes to die, nobody knows how long. */
-static void on_taken(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    struct fp_worker_pool *pool = timer->data;
-
-    fp_turn_work(FP_WORK_WORKER);
-    (void)loop;
-    (void)events;
-    if (end_some(pool, fp_mount_queues_cancel_taken, FP_UNAVAILABLE))
-        end_taken_after(pool, 0.);
+        end_hopeless_after(pool, 0.);
 }
 
 /* n workers could not be made. */
@@ -228,7 +207,7 @@ static void watch_dying(struct worker *p, struct job *j)
     g->closed.data = g;
     ev_io_start(pool->loop, &g->closed);
     LIST_INSERT_HEAD(&pool->dying, g, link);
-    end_taken_after(pool, DYING_S);
+    end_hopeless_after(pool, DYING_S);
 }
 
 void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount)
@@ -592,11 +571,10 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
     ev_init(&pool->born, on_born);
     ev_init(&pool->respawn, on_respawn);
     ev_init(&pool->birth, on_late_birth);
-    ev_timer_init(&pool->desert, on_desert, 0., 0.);
-    ev_timer_init(&pool->taken, on_taken, 0., 0.);
+    ev_init(&pool->hopeless, on_hopeless);
     pool->respawn.repeat = RESPAWN_SECONDS;
     pool->birth.repeat = BIRTH_SECONDS;
-    pool->born.data = pool->respawn.data = pool->birth.data = pool->desert.data = pool->taken.data = pool;
+    pool->born.data = pool->respawn.data = pool->birth.data = pool->hopeless.data = pool;
     for (struct worker *p = pool->workers; p < pool->workers + n; p++) {
         p->pool = pool;
         p->sock = -1;
@@ -625,8 +603,7 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pp)
     ev_io_stop(pool->loop, &pool->born);
     ev_timer_stop(pool->loop, &pool->respawn);
     ev_timer_stop(pool->loop, &pool->birth);
-    ev_timer_stop(pool->loop, &pool->desert);
-    ev_timer_stop(pool->loop, &pool->taken);
+    ev_timer_stop(pool->loop, &pool->hopeless);
     fp_spawner_stop(&pool->spawner);
     for (struct worker *p = pool->workers; p < pool->workers + pool->settings.workers; p++) {
         ev_io_stop(pool->loop, &p->readable);

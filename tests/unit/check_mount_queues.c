@@ -140,10 +140,10 @@ START_TEST(end_of_all_that_wait)
     put(2, 3);
     ck_assert_int_eq(take(), 1);
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[4], true), FP_OK);
-    ck_assert_ptr_eq(fp_mount_queues_cancel_any(&queues), &all[2]);
-    ck_assert_ptr_eq(fp_mount_queues_cancel_any(&queues), &all[3]);
-    ck_assert_ptr_eq(fp_mount_queues_cancel_any(&queues), &all[0]);
-    ck_assert_ptr_null(fp_mount_queues_cancel_any(&queues));
+    ck_assert_ptr_eq(fp_mount_queues_cancel_hopeless(&queues, true), &all[2]);
+    ck_assert_ptr_eq(fp_mount_queues_cancel_hopeless(&queues, true), &all[3]);
+    ck_assert_ptr_eq(fp_mount_queues_cancel_hopeless(&queues, true), &all[0]);
+    ck_assert_ptr_null(fp_mount_queues_cancel_hopeless(&queues, true));
     ck_assert_int_eq(take(), 4);
     left(1);
     left(4);
@@ -187,8 +187,8 @@ START_TEST(dying)
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[5], false), FP_UNAVAILABLE);
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[5], false), FP_OK);
     /* So does who waits already; the probe stays. */
-    ck_assert_ptr_eq(fp_mount_queues_cancel_taken(&queues), &all[2]);
-    ck_assert_ptr_null(fp_mount_queues_cancel_taken(&queues));
+    ck_assert_ptr_eq(fp_mount_queues_cancel_hopeless(&queues, false), &all[2]);
+    ck_assert_ptr_null(fp_mount_queues_cancel_hopeless(&queues, false));
     ck_assert_int_eq(take(), 5);
     left(5);
     fp_mount_queues_dead(&queues, one);
