@@ -195,13 +195,13 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, const struc
     if (end->len == len && (end->inside_changed || is_to_be_opened(end, at)))
         return false;
     if (at->use)
-        end->visited = end->used = true;
+        end->owed = FP_USE_ALL;
     a->source = FP_SOURCE_CACHE;
     if (end->len == len && fp_entry_is_file(end) && end->opened != FP_OPENED_DENIED) {
         a->readable = true;
         a->fd = end->fd;
-        a->local = end->local;
         a->content = end->content_at != 0;
+        a->local = a->content || end->validity.local;
         a->content_at = end->content_at;
     }
     fill_answer(c, end, n, a);
@@ -309,7 +309,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
     unsigned n;
 
     e = find_valid(e, &at, &n);
-    while (e != NULL && !e->is_open_dir)
+    while (e != NULL && e->opened != FP_OPENED_DIR)
         e = e->parent;
     if (e == NULL || e->len < min_len)
         return false;

@@ -41,7 +41,7 @@ static const char *check_content(const struct fp_cache *c, const struct fp_entry
 {
     if (e->kind != fp_entry_kind(e))
         return "an entry's kind is not that of its status and descriptor";
-    if (e->is_open_dir && (e->fd == -1 || !fp_entry_is_dir(e)))
+    if (e->opened == FP_OPENED_DIR && (e->fd == -1 || !fp_entry_is_dir(e)))
         return "an open directory has no descriptor, or is none";
     if (e->content_at == 0 && e->content_bytes > 0)
         return "a content has no place";
@@ -84,13 +84,13 @@ static void tally_entry(struct tally *t, const struct fp_entry *e)
 {
     t->kinds[e->kind]++;
     t->queued[e->kind] += LIST_EMPTY(&e->children);
-    t->open_dirs += e->is_open_dir;
+    t->open_dirs += e->opened == FP_OPENED_DIR;
     t->contents += e->content_at != 0;
     t->content_bytes += e->content_bytes;
     t->bytes += fp_entry_bytes(e);
     t->timers += e->refresh.tick != 0;
     t->dependencies += fp_dependency_list_live(e->dependencies);
-    t->purging += e->is_purging;
+    t->purging += fp_entry_is_purging(e);
     t->linked += e->linked;
     t->on_mount[e->validity.mount % FP_MOUNT_BUCKETS]++;
     if (e->slot != FP_NO_SLOT)
@@ -175,7 +175,7 @@ static const char *check_open_dirs(const struct fp_cache *c, const struct tally 
     size_t n = 0;
 
     TAILQ_FOREACH(e, &c->open_dirs, open_dir) {
-        if (!e->is_open_dir)
+        if (e->opened != FP_OPENED_DIR)
             return "a directory that is not open stands in the list of those";
         n++;
     }
@@ -190,7 +190,7 @@ static const char *check_purges(const struct fp_cache *c, const struct tally *t)
     size_t n = 0;
 
     TAILQ_FOREACH(e, &c->purging, purging)
-        n += e->is_purging;
+        n++;
     while (p != NULL && p != TAILQ_FIRST(&c->purging))
         p = p->parent;
     if (c->purge_next != NULL && p == NULL)

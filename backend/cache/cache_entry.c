@@ -115,10 +115,9 @@ void fp_entry_count(struct fp_entry *e, long more)
 
 void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e)
 {
-    if (e->is_open_dir) {
+    if (e->opened == FP_OPENED_DIR) {
         TAILQ_REMOVE(&c->open_dirs, e, open_dir);
         c->n_open_dirs--;
-        e->is_open_dir = false;
     }
     if (e->content_at != 0) {
         c->n_contents--;
@@ -150,7 +149,7 @@ void fp_entry_set_fd(struct fp_cache *c, struct fp_entry *e, int fd)
     e->opened = fd != -1 ? FP_OPENED_KEPT : FP_OPENED_DENIED;
     if (fd == -1 || !fp_entry_is_dir(e))
         return;
-    e->is_open_dir = true;
+    e->opened = FP_OPENED_DIR;
     e->begun_ms = e->seen_ms;
     TAILQ_INSERT_HEAD(&c->open_dirs, e, open_dir);
     c->n_open_dirs++;
@@ -268,7 +267,7 @@ static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
 {
     e->expires_ms = e->seen_ms + e->ttl_ms;
-    e->used = false;
+    e->owed &= (uint8_t)~FP_USE_REFRESH;
     set_refresh(c, e, first_refresh_ms(c, e));
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
         if (p->needed_ms < half_ms(e))
@@ -285,23 +284,23 @@ static void take_referenced(struct fp_cache *c, struct fp_entry *e)
     if (c->lease_table != NULL
         && (fp_lease_table_take_referenced(c->lease_table, e->slot)
             | fp_lease_table_take_referenced(c->lease_table, e->end_slot)))
-        e->visited = e->used = true;
+        e->owed = FP_USE_ALL;
 }
 
-bool fp_entry_take_visited(struct fp_cache *c, struct fp_entry *e)
+bool fp_entry_take_use(struct fp_cache *c, struct fp_entry *e)
 {
-    bool visited;
+    bool used;
 
     take_referenced(c, e);
-    visited = e->visited;
-    e->visited = false;
-    return visited;
+    used = (e->owed & FP_USE_EVICTION) != 0;
+    e->owed &= (uint8_t)~FP_USE_EVICTION;
+    return used;
 }
 
 bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e)
 {
     take_referenced(c, e);
-    return e->used;
+    return (e->owed & FP_USE_REFRESH) != 0;
 }
 
 /* True if the entry is in use.  Then all above it is in use too, and may be past half of its TTL already (first_due() knows
@@ -311,9 +310,9 @@ static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
     if (!fp_entry_is_used(c, e))
         return false;
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
-        if (!p->used && !p->validity.by_directory && half_ms(p) <= now_ms)
+        if ((p->owed & FP_USE_REFRESH) == 0 && !p->validity.by_directory && half_ms(p) <= now_ms)
             set_refresh(c, p, now_ms);
-        p->used = true;
+        p->owed |= FP_USE_REFRESH;
     }
     return true;
 }
@@ -347,7 +346,7 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
         e = (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
         if (now_ms < due_ms(e) && counts_ms(e) <= now_ms) {
             take_referenced(c, e);
-            e->used = false;
+            e->owed &= (uint8_t)~FP_USE_REFRESH;
             set_refresh(c, e, due_ms(e));
             continue;
         }
@@ -377,7 +376,7 @@ void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms
         if (!fp_entry_has_expired(e, now_ms) || (!fp_entry_is_used(c, e) && !e->returned))
             continue;
         e->returned = false;
-        e->used = true;
+        e->owed |= FP_USE_REFRESH;
         fp_timer_set(&c->wheel, &e->refresh, now_ms);
     }
 }
@@ -458,7 +457,7 @@ const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e)
 
 enum fp_kind fp_entry_kind(const struct fp_entry *e)
 {
-    if (e->fd != -1 && !e->is_open_dir)
+    if (e->fd != -1 && e->opened != FP_OPENED_DIR)
         return FP_KIND_FILE;
     return e->status == FP_OK ? FP_KIND_DIRECTORY : FP_KIND_NEGATIVE;
 }

@@ -30,8 +30,12 @@ enum fp_opened {
     FP_OPENED_NOT,    /* none has, or its descriptor was given up: a question needs another walk */
     FP_OPENED_DENIED, /* it cannot be read */
     FP_OPENED_KEPT,   /* by fd or content */
+    FP_OPENED_DIR,    /* by fd: walks begin there */
     FP_OPENED_LENT    /* for those that had asked, as it may not be held open: each question needs a walk */
 };
+
+/* Who hears of an entry's use, each by itself (as the readers of lease_table.h do). */
+enum fp_use_reader { FP_USE_EVICTION = 1, FP_USE_REFRESH = 2, FP_USE_ALL = 3 };
 
 struct fp_entry {
     struct fp_indexed indexed;      /* by the path */
@@ -45,7 +49,6 @@ struct fp_entry {
     uint64_t purge;                 /* the last tree purge before it was made */
     uint64_t purged_below;          /* the last tree purge of it: what lies below and is older is purged */
     TAILQ_ENTRY(fp_entry) purging;  /* while something below it may be purged and still there */
-    bool is_purging;
     uint64_t generation;                /* changes when this becomes another object;
                                      0: nothing is known */
     uint64_t parent_generation;         /* the parent's, when this was seen */
@@ -58,7 +61,7 @@ struct fp_entry {
     bool inside_changed;                /* a directory's own size, times, number of links */
     struct fp_validity validity;        /* of what it leads to */
     struct fp_timer refresh;            /* when to see whether it is in use, and to walk again */
-    bool used;                          /* since it was seen: asked for, or by a lease */
+    uint8_t owed;                       /* who has still to hear that it was used: by a question, or by a lease */
     bool returned;                      /* it was asked for after it had expired; a look ahead clears that */
     uint64_t needed_ms;                 /* when it is seen whether what lies below is in use */
     uint32_t slot;                      /* ends leases that pass it or end in it, */
@@ -66,9 +69,6 @@ struct fp_entry {
     struct fp_dependency *dependencies; /* on the watched objects that concern it */
     struct fp_dependency *own;          /* that of them on what it leads to */
     enum fp_kind kind;
-    bool visited;
-    bool is_open_dir; /* fd is a directory's */
-    bool local;       /* of the file that fd is */
     enum fp_opened opened;
     bool reopen;      /* the kernel's pages may be older than the file: the next walk opens it anew */
     int fd;
@@ -90,7 +90,7 @@ TAILQ_HEAD(fp_entry_queue, fp_entry);
 /*
  * One SIEVE for each kind (Zhang et al., "SIEVE is Simpler than LRU", NSDI
  * 2024).  New entries stand at the head, and a hand moves from tail to head.  It
- * clears the visited mark where it finds one and evicts where it finds none.  The
+ * takes the mark of use where it finds one and evicts where it finds none.  The
  * kinds do not compete, so a scan of negatives evicts no file.  An entry
  * with children is in no queue: it cannot go before them.
  */
@@ -118,7 +118,7 @@ struct fp_sieve {
  * - An entry's dependencies are its own, and "own" is one of them (dependency.h).
  * - An entry is purged if it is older than the last tree purge of an entry above it.  No answer
  *   uses it then, and fp_entry_reclaim() comes by.  All below a purged entry is purged, and above it is
- *   one that is_purging.  An entry knows how many below it are not purged.
+ *   one in purging.  An entry knows how many below it are not purged.
  */
 struct fp_cache {
     struct fp_index entries;
@@ -182,6 +182,11 @@ bool fp_entry_had_settled(const struct fp_entry *e, const struct fp_meta *m, uin
 /* About how much memory the entry takes. */
 size_t fp_entry_bytes(const struct fp_entry *e);
 
+/* True if the entry stands in the cache's queue purging. */
+static inline bool fp_entry_is_purging(const struct fp_entry *e)
+{
+    return e->purging.tqe_prev != NULL;
+}
 /* True if the entry was purged and is still there. */
 bool fp_entry_is_purged(const struct fp_cache *c, const struct fp_entry *e);
 
@@ -232,8 +237,8 @@ bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms);
 void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms);
 /* True if a client asked for the entry, or used a lease on it, since it was seen. */
 bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);
-/* The same since the last call of this. */
-bool fp_entry_take_visited(struct fp_cache *c, struct fp_entry *e);
+/* The same since eviction's last call of this. */
+bool fp_entry_take_use(struct fp_cache *c, struct fp_entry *e);
 /* To be called when a change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 

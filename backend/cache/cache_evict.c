@@ -21,7 +21,7 @@ static struct fp_entry *move_hand(struct fp_cache *c, enum fp_kind kind)
         if (e == NULL || (e == c->newest && TAILQ_FIRST(&s->queue) == e && TAILQ_NEXT(e, link) == NULL))
             return NULL;
         c->counts.visits++;
-        if (e != c->newest && (visits == 0 || !fp_entry_take_visited(c, e)))
+        if (e != c->newest && (visits == 0 || !fp_entry_take_use(c, e)))
             break;
         visits -= visits > 0;
         e = TAILQ_PREV(e, fp_entry_queue, link);

@@ -103,7 +103,7 @@ static bool set_access(struct fp_entry *e, const struct fp_step *s, const struct
  */
 static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {
-    return !e->local && e->fd != -1 && !fp_entry_had_settled(e, &e->self, seen->now_ms);
+    return !e->validity.local && e->fd != -1 && !fp_entry_had_settled(e, &e->self, seen->now_ms);
 }
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
@@ -123,7 +123,6 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct
         e->opened = FP_OPENED_LENT;
     else
         a->fd = -1;
-    e->local = a->local;
     e->reopen = was_written_lately(e, seen);
 }
 
@@ -238,7 +237,7 @@ static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, co
     const struct fp_validity now = own->mount == 0 && above != NULL ? *above : *own;
 
     /* A directory that is mounted over itself is the same one, but its descriptor leads beneath the mount. */
-    if (now.mount != e->validity.mount && e->is_open_dir)
+    if (now.mount != e->validity.mount && e->opened == FP_OPENED_DIR)
         fp_entry_drop_fd(c, e);
     e->validity = now;
     e->verdict = now.verdict;

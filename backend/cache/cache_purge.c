@@ -42,7 +42,7 @@ static void end_purge(struct fp_cache *c, struct fp_entry *root)
     if (root == TAILQ_FIRST(&c->purging))
         c->purge_next = NULL;
     TAILQ_REMOVE(&c->purging, root, purging);
-    root->is_purging = false;
+    root->purging.tqe_prev = NULL;
     c->n_purging--;
 }
 
@@ -51,7 +51,7 @@ static void leave_purge(struct fp_cache *c, struct fp_entry *e)
 {
     if (e->parent != NULL && !fp_entry_is_purged(c, e))
         fp_entry_count(e, -1);
-    if (e->is_purging)
+    if (fp_entry_is_purging(e))
         end_purge(c, e);
     if (c->purge_next == e)
         c->purge_next = next_of(e);
@@ -94,9 +94,8 @@ size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e)
     e->purged_below = ++c->n_purges;
     fp_entry_end_leases(c, e);
     /* The purge under way has passed entries that may be purged again. */
-    if (e->is_purging)
+    if (fp_entry_is_purging(e))
         end_purge(c, e);
-    e->is_purging = true;
     TAILQ_INSERT_TAIL(&c->purging, e, purging);
     c->n_purging++;
     return n;

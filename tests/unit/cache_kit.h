@@ -14,8 +14,10 @@
 #include <sys/mman.h>
 
 #include "cache/cache.h"
+#include "changes/coherence.h"
 #include "common/answer.h"
 #include "common/lease_table.h"
+#include "common/walk_result.h"
 #include "lease_kit.h"
 #include "unit.h"
 
@@ -133,6 +135,18 @@ static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
 static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
 {
     fp_cache_insert(c, path, strlen(path), NULL, ms, NULL, a);
+}
+
+/* The same on a file system of this machine, or of another one. */
+static inline void kit_insert_on(bool local, struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
+{
+    static struct fp_walk_result result;
+    struct fp_validity validity[FP_MAX_STEPS];
+
+    fp_walk_result_init(&result);
+    for (unsigned i = 0; i < FP_MAX_STEPS; i++)
+        validity[i] = (struct fp_validity){ .verdict = FP_TTL_UNWATCHED, .ttl_ms = 100, .local = local };
+    fp_cache_insert(c, path, strlen(path), 0, NULL, ms, &(struct fp_walk_meta){ &result, validity }, a);
 }
 
 static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)

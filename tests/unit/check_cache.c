@@ -95,15 +95,15 @@ END_TEST
 START_TEST(a_local_file_is_known_as_one)
 {
     kit_answer(&answer, "/a/f", "ddf");
-    answer.local = true;
-    kit_insert(cache, "/a/f", now, &answer);
+    kit_insert_on(true, cache, "/a/f", now, &answer);
     ck_assert(known("/a/f"));
     ck_assert(answer.local);
     ck_assert(known("/a/f/x"));
     ck_assert(!answer.local);
     ck_assert(known("/a"));
     ck_assert(!answer.local);
-    walked("/a/f", now, "ddf");
+    kit_answer(&answer, "/a/f", "ddf");
+    kit_insert_on(false, cache, "/a/f", now, &answer);
     ck_assert(known("/a/f"));
     ck_assert(!answer.local);
 }

@@ -64,7 +64,7 @@ START_TEST(of_what_is_kept_open)
     ASSERT_NAMED(entry("/d/f")->content_bytes, 4096, "a content has no place");
     ASSERT_NAMED(entry("/d/f")->content_at, 1, "what has a content has a descriptor");
     ASSERT_NAMED(entry("/d/none")->content_at, 1, "or is no file");
-    ASSERT_NAMED(entry("/d")->is_open_dir, true, "no descriptor");
+    ASSERT_NAMED(entry("/d")->opened, FP_OPENED_DIR, "no descriptor");
     ASSERT_NAMED(cache->n_open_dirs, 1, "open directories are not as many");
 }
 END_TEST
@@ -77,7 +77,7 @@ START_TEST(of_counts_and_bytes)
     ASSERT_NAMED(cache->sieves[FP_KIND_FILE].count, 2, "not as many as its sieve says");
     ASSERT_NAMED(entry("/d")->below, 1, "below an entry are not as many");
     ASSERT_NAMED(entry("/d/none")->sibling.le_next, NULL, "not as many");
-    ASSERT_NAMED(entry("/d/f")->is_purging, true, "purges are not as many");
+    ASSERT_NAMED(entry("/d/f")->purging.tqe_prev, &cache->purge_next, "purges are not as many");
     ASSERT_NAMED(cache->purge_next, entry("/d/f"), "outside of its tree");
     ASSERT_NAMED(entry("/d/f")->n_access, 1, "access files are not as many");
 }
