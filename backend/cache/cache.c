@@ -172,7 +172,7 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, st
     }
     a->watched = a->above_watched && fp_entry_is_watched(end) && a->leasable;
     /* A client that looks itself has no stale answer while the file system hangs. */
-    a->may_look = end->parent != NULL && end->parent->validity.local && end->parent->validity.stale_ms == 0;
+    a->may_look = end->parent != NULL && end->parent->validity.traits.local && end->parent->validity.stale_ms == 0;
 }
 
 /* True if a question about the file needs a walk that opens it. The walk's own result has what it opened; while the
@@ -201,7 +201,7 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, const struc
         a->readable = true;
         a->fd = end->fd;
         a->content = end->content_at != 0;
-        a->local = a->content || end->validity.local;
+        a->local = a->content || end->validity.traits.local;
         a->content_at = end->content_at;
     }
     fill_answer(c, end, n, a);
@@ -293,7 +293,7 @@ static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, c
     const struct fp_entry *e = fp_entry_find(c, path, len);
     const struct fp_watch_key *own = fp_entry_own_key(dir);
 
-    if (!dir->validity.by_directory || now_ms >= dir->seen_ms + dir->ttl_ms / 4 * 3
+    if (!dir->validity.traits.by_directory || now_ms >= dir->seen_ms + dir->ttl_ms / 4 * 3
         || (e != NULL && e->seen_ms >= dir->seen_ms) || own == NULL
         || fp_dependencies_any_happened(c->dependencies, own, dir->seen_ms)
         || fp_dependencies_happened(c->dependencies, own, "", 0, dir->seen_ms))

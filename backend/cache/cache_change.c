@@ -86,7 +86,7 @@ static void on_object(void *ctx, void *owner)
         return;
     }
     ev->visited++;
-    ev->of_any_name = ev->of_any_name || e->validity.folds;
+    ev->of_any_name = ev->of_any_name || e->validity.traits.folds;
     e->inside_changed = true;
     fp_entry_end_leases_at(ev->c, e);
     if (fp_names_find(ev->c->names, ev->name, ev->len) != -1)
@@ -309,7 +309,7 @@ static void forget_above(struct fp_cache *c, const char *path, size_t len)
         above = e->parent;
         if (!fp_entry_is_dir(e))
             forget_entry(c, e);
-        else if (e->len == parent_len && (e->validity.folds || is_access_of(c, e, path, len)))
+        else if (e->len == parent_len && (e->validity.traits.folds || is_access_of(c, e, path, len)))
             fp_entry_invalidate(c, e);
     }
 }

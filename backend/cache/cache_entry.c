@@ -89,7 +89,7 @@ bool fp_entry_is_file(const struct fp_entry *e)
 
 bool fp_entry_is_lent(const struct fp_entry *e)
 {
-    return e->validity.remote && fp_entry_is_file(e);
+    return e->validity.traits.remote && fp_entry_is_file(e);
 }
 
 /* ---- in the tree ---- */
@@ -231,24 +231,24 @@ static uint64_t half_ms(const struct fp_entry *e)
  * that is late, and only a use just before counts: a path that is asked for each second costs less without that look. */
 static uint64_t due_ms(const struct fp_entry *e)
 {
-    return e->validity.by_directory ? e->seen_ms + e->ttl_ms / 8 * 7 : half_ms(e);
+    return e->validity.traits.by_directory ? e->seen_ms + e->ttl_ms / 8 * 7 : half_ms(e);
 }
 
 static uint64_t counts_ms(const struct fp_entry *e)
 {
-    return e->validity.by_directory ? e->seen_ms + e->ttl_ms / 4 * 3 : half_ms(e);
+    return e->validity.traits.by_directory ? e->seen_ms + e->ttl_ms / 4 * 3 : half_ms(e);
 }
 
 /* When its timer is to come again: it was not in use, or its look, or one at a directory above, is under way. */
 static uint64_t again_ms(const struct fp_entry *e, uint64_t now_ms)
 {
-    return now_ms + e->ttl_ms / (e->validity.by_directory ? 32 : 8) + 1;
+    return now_ms + e->ttl_ms / (e->validity.traits.by_directory ? 32 : 8) + 1;
 }
 
 bool fp_entry_had_settled(const struct fp_entry *e, const struct fp_meta *m, uint64_t at_ms)
 {
     return fp_meta_had_settled(m, at_ms)
-           && (e->validity.local || fp_server_clock_has_settled(m->dev, &m->ctime));
+           && (e->validity.traits.local || fp_server_clock_has_settled(m->dev, &m->ctime));
 }
 
 /* A small file that changed just before it was seen could not be read yet: if it is in use, a walk brings its
@@ -310,7 +310,7 @@ static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
     if (!fp_entry_is_used(c, e))
         return false;
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
-        if ((p->owed & FP_USE_REFRESH) == 0 && !p->validity.by_directory && half_ms(p) <= now_ms)
+        if ((p->owed & FP_USE_REFRESH) == 0 && !p->validity.traits.by_directory && half_ms(p) <= now_ms)
             set_refresh(c, p, now_ms);
         p->owed |= FP_USE_REFRESH;
     }
@@ -320,7 +320,7 @@ static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 /* True if the entry would expire before, or just when, the entries below it are looked at for use. */
 static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
 {
-    return !e->validity.by_directory && e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
+    return !e->validity.traits.by_directory && e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
 /* The entry, or a directory above it whose look does for all that lies in it, if that is about due as well. */
@@ -328,7 +328,7 @@ static struct fp_entry *first_due(struct fp_entry *e, uint64_t now_ms)
 {
     struct fp_entry *first = e;
 
-    for (struct fp_entry *p = e->parent; p != NULL && p->validity.by_directory; p = p->parent) {
+    for (struct fp_entry *p = e->parent; p != NULL && p->validity.traits.by_directory; p = p->parent) {
         if (p->generation != 0 && p->expires_ms > now_ms && due_ms(p) <= now_ms + p->ttl_ms / 8)
             first = p;
     }

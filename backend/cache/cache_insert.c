@@ -103,7 +103,7 @@ static bool set_access(struct fp_entry *e, const struct fp_step *s, const struct
  */
 static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {
-    return !e->validity.local && e->fd != -1 && !fp_entry_had_settled(e, &e->self, seen->now_ms);
+    return !e->validity.traits.local && e->fd != -1 && !fp_entry_had_settled(e, &e->self, seen->now_ms);
 }
 
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
@@ -230,7 +230,8 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
 /* Takes the validity of the mount that the step leads to, or lies on, and the verdict on the step alone. */
 static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    const struct fp_validity general = { .verdict = FP_TTL_UNWATCHED, .ttl_ms = c->ttl_ms, .local = true };
+    const struct fp_validity general = { .traits = { .verdict = FP_TTL_UNWATCHED, .local = true },
+                                         .ttl_ms = c->ttl_ms };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
     const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
     /* Nothing is there: then the mount above counts.  The names seen on the way there may lie elsewhere. */
@@ -240,7 +241,7 @@ static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, co
     if (now.mount != e->validity.mount && e->opened == FP_OPENED_DIR)
         fp_entry_drop_fd(c, e);
     e->validity = now;
-    e->verdict = now.verdict;
+    e->verdict = now.traits.verdict;
     if (seen->meta != NULL)
         e->verdict = fp_verdict_both(e->verdict, seen->meta->result->step_watches[step].verdict);
 }
@@ -298,7 +299,7 @@ static bool is_watched(const struct fp_entry *e, size_t step, const struct seen 
     if (seen->meta == NULL || !fp_entry_is_watched(e))
         return false;
     if (e->parent != NULL
-        && (!fp_verdict_is_reported(e->parent->validity.verdict) || fp_entry_own_key(e->parent) == NULL))
+        && (!fp_verdict_is_reported(e->parent->validity.traits.verdict) || fp_entry_own_key(e->parent) == NULL))
         return false;
     return (fp_entry_own_key(e) != NULL || !needs_own(e, seen->answer->n_names))
            && attributes_are_reported(e, step, seen->meta->result);
@@ -340,14 +341,14 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
             || fp_dependencies_happened(c->dependencies, above, "", 0, seen->now_ms)))
         return true;
     /* There a name is many names. */
-    if (above != NULL && e->parent->validity.folds
+    if (above != NULL && e->parent->validity.traits.folds
         && fp_dependencies_any_happened(c->dependencies, above, seen->now_ms))
         return true;
     if (own != NULL
         && (fp_dependencies_happened(c->dependencies, own, "", 0, seen->now_ms)
             || access_happened(c, e, own, seen->now_ms)))
         return true;
-    if (own != NULL && e->n_access > 0 && e->validity.folds
+    if (own != NULL && e->n_access > 0 && e->validity.traits.folds
         && fp_dependencies_any_happened(c->dependencies, own, seen->now_ms))
         return true;
     for (unsigned i = 0; i < t->n_traversed; i++) {
@@ -378,7 +379,7 @@ static enum fp_verdict judge(const struct fp_entry *e, size_t step, const struct
     const struct fp_entry *above = e->parent;
 
     if (is_watched(e, step, seen))
-        return above != NULL ? fp_verdict_both(e->verdict, above->validity.verdict) : e->verdict;
+        return above != NULL ? fp_verdict_both(e->verdict, above->validity.traits.verdict) : e->verdict;
     return fp_verdict_both(fp_verdict_both(e->verdict, FP_TTL_UNREPORTED),
                            above != NULL ? above->verdict : FP_REPORTED);
 }
@@ -388,7 +389,7 @@ static uint32_t ttl_ms(const struct fp_cache *c, const struct fp_entry *e)
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : &e->validity;
     uint32_t ms = unreported_ms(e, &e->validity);
 
-    if ((!fp_entry_is_watched(e) || above->verdict != FP_REPORTED) && unreported_ms(e, above) < ms)
+    if ((!fp_entry_is_watched(e) || above->traits.verdict != FP_REPORTED) && unreported_ms(e, above) < ms)
         ms = unreported_ms(e, above);
     return fp_verdict_ms(e->verdict, c->watched_ttl_ms, ms);
 }
@@ -446,7 +447,7 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
     if (!fp_entry_is_dir(e) || now == NULL || fp_time_equal(&before->ctime, &now->ctime))
         return false;
     return fp_time_equal(&before->mtime, &now->mtime) || fp_entry_own_key(e) == NULL || is_quiet(e)
-           || e->validity.verdict != FP_REPORTED;
+           || e->validity.traits.verdict != FP_REPORTED;
 }
 
 /* True if the step depends on names elsewhere: it is a link, or an access file is one. */

@@ -265,26 +265,20 @@ static void note_refusals(struct fp_coherence *f, unsigned n)
 static struct fp_validity validity_on(const struct fp_coherence *f, uint32_t mount)
 {
     const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
-    const uint64_t came_ms = fp_mounts_came_ms(f->deps.mounts, mount);
+    struct fp_validity v = { .mount = mount,
+                             .traits = { .verdict = FP_TTL_UNWATCHED, .remote = true },
+                             .mounted_ms = fp_mounts_came_ms(f->deps.mounts, mount),
+                             .ttl_ms = f->ttl_ms,
+                             .stale_ms = f->stale_ms };
 
     if (m == NULL)
-        return (struct fp_validity){ .mount = mount,
-                                     .mounted_ms = came_ms,
-                                     .verdict = FP_TTL_UNWATCHED,
-                                     .ttl_ms = f->ttl_ms,
-                                     .stale_ms = f->stale_ms,
-                                     .remote = true };
-    return (struct fp_validity){ .mount = mount,
-                                 .mounted_ms = came_ms,
-                                 /* A worker may have seen the table before its last change. */
-                                 .verdict = m->verdict,
-                                 .ttl_ms = m->ttl_ms,
-                                 .negative_ms = m->negative_ttl_ms,
-                                 .stale_ms = m->stale_if_error_ms,
-                                 .local = m->local,
-                                 .remote = m->remote,
-                                 .by_directory = m->by_directory,
-                                 .folds = m->folds };
+        return v;
+    /* A worker may have seen the table before its last change. */
+    v.traits = m->traits;
+    v.ttl_ms = m->ttl_ms;
+    v.negative_ms = m->negative_ttl_ms;
+    v.stale_ms = m->stale_if_error_ms;
+    return v;
 }
 
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
@@ -317,7 +311,7 @@ bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
 {
     const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
 
-    return m == NULL || m->local;
+    return m == NULL || m->traits.local;
 }
 
 /* ---- start and end ---- */

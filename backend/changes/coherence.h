@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/verdict.h"
+#include "common/mount_table.h"
 
 struct ev_loop;
 struct fp_coherence;
@@ -54,15 +54,11 @@ struct fp_change_ops {
 /* How long entries on a mount are valid. */
 struct fp_validity {
     uint32_t mount;
-    uint64_t mounted_ms;  /* when it came, or went, as far as it was noticed */
-    enum fp_verdict verdict; /* as of struct fp_mount */
+    struct fp_mount_traits traits;
+    uint64_t mounted_ms; /* when it came, or went, as far as it was noticed */
     uint32_t ttl_ms;
     uint32_t negative_ms; /* for absent names, if it is less; 0: as for others */
     uint32_t stale_ms;    /* so much longer if the file system does not answer */
-    bool local;           /* no server answers for it, nor a process */
-    bool remote;          /* a server or a process may have to answer each read; on overlay neither is true */
-    bool by_directory;    /* a look at a directory does for the names in it (mount_table.h) */
-    bool folds;           /* an event in a directory may be of any name in it */
 };
 
 /* All of them are the caller's, and outlive it. */

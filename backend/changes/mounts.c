@@ -93,10 +93,10 @@ static void apply(struct fp_mounts *m)
         struct fp_mount_row *row = &m->table.by_id[i];
         const struct fp_mount_rule *rule = find_rule(s, row->mount.point);
 
-        row->mount.local = fp_type_reports_all(row->mount.type);
-        row->mount.remote = fp_type_is_remote(row->mount.type);
-        row->mount.by_directory = strncmp(row->mount.type, "nfs", 3) == 0;
-        row->mount.verdict = judge(row->mount.type, row->mount.local, rule->by, s->by);
+        row->mount.traits.local = fp_type_reports_all(row->mount.type);
+        row->mount.traits.remote = fp_type_is_remote(row->mount.type);
+        row->mount.traits.by_directory = strncmp(row->mount.type, "nfs", 3) == 0;
+        row->mount.traits.verdict = judge(row->mount.type, row->mount.traits.local, rule->by, s->by);
         row->mount.ttl_ms = choose_ms(rule->ttl_ms, s->ttl_ms);
         row->mount.negative_ttl_ms = choose_ms(rule->negative_ttl_ms, s->negative_ttl_ms);
         row->mount.stale_if_error_ms = choose_ms(rule->stale_if_error_ms, s->stale_if_error_ms);

@@ -9,17 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/verdict.h"
+#include "common/mount_table.h"
 
-/* The facts about a mount that a worker needs. */
-struct fp_mount_traits {
-    bool known; /* false: the view lacks the mount */
-    /* As of struct fp_mount: */
-    enum fp_verdict verdict;
-    bool local, nosymfollow, automount, names_are_mounted, folds, by_directory, processes, remote;
-};
-
-struct fp_mount_table;
 struct fp_mounts_view;
 
 /* Returns NULL with errno.  The view lasts as long as the process. */

@@ -110,11 +110,12 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     row->mount.point = fields[POINT];
     row->mount.root = fields[ROOT];
     row->mount.type = type;
-    row->mount.folds = folds_names(type, options);
-    row->mount.processes = strcmp(type, "proc") == 0;
-    row->mount.automount = strcmp(type, "autofs") == 0;
-    row->mount.names_are_mounted = row->mount.automount && has_option(options, "indirect");
-    row->mount.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
+    row->mount.traits.known = true;
+    row->mount.traits.folds = folds_names(type, options);
+    row->mount.traits.processes = strcmp(type, "proc") == 0;
+    row->mount.traits.automount = strcmp(type, "autofs") == 0;
+    row->mount.traits.names_are_mounted = row->mount.traits.automount && has_option(options, "indirect");
+    row->mount.traits.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
     row->mount.dev = makedev(major_number, minor_number);
     row->parent = parent_id;
     return true;

@@ -13,21 +13,29 @@
 
 #include "common/verdict.h"
 
-/* A mount's description for others; verdict and what follows it is the policy of mounts.c. */
+/* What entries and workers know of a mount; verdict, local, remote and by_directory are the policy of mounts.c. It is
+ * one word, so that nobody sees half of it in shared memory. */
+struct fp_mount_traits {
+    enum fp_verdict verdict : 8; /* of what lies there, for all that the mount says */
+    bool known : 1;              /* false: there is no such mount */
+    bool local : 1;              /* on this machine: looking at an open file does not block */
+    bool remote : 1;             /* a server or a process may have to answer each read; on overlay neither is true */
+    bool folds : 1;              /* names that differ in case may be one, by its type or options */
+    bool processes : 1;          /* each process finds its own files by links there (proc) */
+    bool nosymfollow : 1;        /* links there are not followed (mount(8)) */
+    bool automount : 1;         /* its directories are places where passing through mounts something (autofs), */
+    bool names_are_mounted : 1; /* but for its root: in an indirect one, only the names below */
+    bool by_directory : 1; /* the kernel's names there hold while a directory's times do, as last asked for */
+};
+_Static_assert(sizeof(struct fp_mount_traits) == sizeof(uint32_t), "it is one word");
+
+/* A mount's description for others. */
 struct fp_mount {
     uint32_t id;              /* statx(2)'s stx_mnt_id */
     dev_t dev;                /* of the file system; files of btrfs have others */
     const char *point, *type; /* "/var/www", "ext4", "fuse.sshfs" */
     const char *root;         /* the directory of the file system that lies at the point: "/" */
-    enum fp_verdict verdict; /* of what lies there, for all that the mount says */
-    bool local;             /* on this machine: looking at an open file does not block */
-    bool remote;            /* a server or a process answers for it */
-    bool folds;             /* names that differ in case may be one, by its type or options */
-    bool processes;         /* each process finds its own files by links there (proc) */
-    bool nosymfollow;       /* links there are not followed (mount(8)) */
-    bool automount;         /* its directories are places where passing through mounts something (autofs), */
-    bool names_are_mounted; /* but for its root: in an indirect one, only the names below */
-    bool by_directory; /* the kernel's names there hold while a directory's times do, as last asked for */
+    struct fp_mount_traits traits;
     uint32_t ttl_ms, stale_if_error_ms, negative_ttl_ms;
 };
 

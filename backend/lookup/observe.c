@@ -101,9 +101,9 @@ size_t fp_observer_mount_line(void *ctx, uint32_t n, char *buf, size_t size)
     return (size_t)snprintf(buf, size,
                             "%s %s %s ttl_ms=%u negative_ttl_ms=%u stale_if_error_ms=%u calls_per_minute=%" PRIu64
                             "%s\n",
-                            point, type, fp_verdict_text(m->verdict),
-                            fp_verdict_ms(m->verdict, m->ttl_ms, m->ttl_ms),
-                            fp_verdict_ms(m->verdict, m->negative_ttl_ms, m->negative_ttl_ms),
+                            point, type, fp_verdict_text(m->traits.verdict),
+                            fp_verdict_ms(m->traits.verdict, m->ttl_ms, m->ttl_ms),
+                            fp_verdict_ms(m->traits.verdict, m->negative_ttl_ms, m->negative_ttl_ms),
                             m->stale_if_error_ms, fp_latency_calls(o->latency, m->point, fp_now_ms()),
                             o->health != NULL && fp_mount_health_is_out(o->health, m->id) ? " out-of-service" : "");
 }

@@ -94,12 +94,12 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
 
         make_step(&a.steps[i], i == 0 ? 1 : 2 * i, i > 0 ? byte : 4 * 3, i + 1 == n && i > 0);
         validity[i] = (struct fp_validity){ .mount = byte % 3u,
-                                            .verdict = (enum fp_verdict)(byte % FP_VERDICTS),
+                                            .traits.verdict = (enum fp_verdict)(byte % FP_VERDICTS),
                                             .ttl_ms = 100,
                                             .negative_ms = byte % 13 * 10u,
                                             .stale_ms = 50,
-                                            .local = byte % 3 == 0,
-                                            .folds = byte % 7 == 0 };
+                                            .traits.local = byte % 3 == 0,
+                                            .traits.folds = byte % 7 == 0 };
         result.step_watches[i].verdict = (enum fp_verdict)(byte / FP_VERDICTS % FP_VERDICTS);
         if (byte % 2 == 0)
             result.step_watches[i].watch = key;

@@ -13,7 +13,7 @@ static void check_one(const struct fp_mounts *m, size_t i)
     FUZZ_MUST(fp_mounts_find(m, mount->id) == mount);
     FUZZ_MUST(i == 0 || fp_mounts_at(m, i - 1)->id < mount->id);
     FUZZ_MUST(mount->point[0] == '/' && mount->type[0] != '\0' && mount->ttl_ms == 3000);
-    FUZZ_MUST(fp_verdict_text(mount->verdict) != NULL);
+    FUZZ_MUST(fp_verdict_text(mount->traits.verdict) != NULL);
 }
 
 static void check_path(const struct fp_mounts *m, const char *path)
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct fp_mount_traits traits = fp_mounts_view_find(view, mount->id);
 
         check_one(m, i);
-        FUZZ_MUST(traits.local == mount->local && traits.verdict == mount->verdict);
+        FUZZ_MUST(traits.local == mount->traits.local && traits.verdict == mount->traits.verdict);
         if (fp_path_is_normal(mount->point, strlen(mount->point)))
             check_path(m, mount->point);
     }

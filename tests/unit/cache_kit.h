@@ -145,7 +145,8 @@ static inline void kit_insert_on(bool local, struct fp_cache *c, const char *pat
 
     fp_walk_result_init(&result);
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
-        validity[i] = (struct fp_validity){ .verdict = FP_TTL_UNWATCHED, .ttl_ms = 100, .local = local };
+        validity[i] = (struct fp_validity){ .traits = { .verdict = FP_TTL_UNWATCHED, .local = local },
+                                            .ttl_ms = 100 };
     fp_cache_insert(c, path, strlen(path), 0, NULL, ms, &(struct fp_walk_meta){ &result, validity }, a);
 }
 

@@ -120,7 +120,7 @@ static inline void walk_unwatched(const char *path, const char *what)
 {
     walk(path, what);
     for (unsigned i = 0; i < answer.n_steps; i++)
-        validity[i].verdict = FP_TTL_UNWATCHED;
+        validity[i].traits.verdict = FP_TTL_UNWATCHED;
 }
 
 static inline void insert_as(const char *path, uint64_t began_ms)

@@ -189,7 +189,7 @@ static bool settled;      /* so that it can be kept */
 /* A walk that brings a descriptor or a content, or unchanged: finds the file as it was. */
 static void walked_there(const char *path, uint64_t size, bool remote, bool unchanged)
 {
-    struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = ttl_ms, .local = !remote } };
+    struct fp_validity validity[FP_MAX_STEPS] = { { .mount = 1, .ttl_ms = ttl_ms, .traits.local = !remote } };
     struct fp_walk_result result;
     const struct fp_walk_meta meta = { &result, validity };
 
@@ -204,7 +204,7 @@ static void walked_there(const char *path, uint64_t size, bool remote, bool unch
     answer.content = answer.local = as_content;
     answer.content_at = as_content ? ++last_place : 0;
     validity[1] = validity[2] = validity[0];
-    validity[2].remote = remote;
+    validity[2].traits.remote = remote;
     fp_cache_insert(cache, path, strlen(path), NULL, now, &meta, &answer);
     ck_assert_int_eq(answer.fd != -1, remote && !unchanged && !as_content); /* it is not held */
     fp_close(&answer.fd);

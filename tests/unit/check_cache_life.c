@@ -132,8 +132,8 @@ START_TEST(what_is_not_watched_enough)
     case 0: result.step_watches[0].watch.len = 0; break; /* "/" has nobody above it */
     case 1: result.step_watches[1].watch.len = 0; break; /* "f" lies there */
     case 2: result.step_watches[2].verdict = FP_TTL_UNREPORTED; break;
-    case 3: validity[2].verdict = FP_TTL_UNWATCHED; break;
-    case 4: validity[1].verdict = FP_TTL_UNWATCHED; break;
+    case 3: validity[2].traits.verdict = FP_TTL_UNWATCHED; break;
+    case 4: validity[1].traits.verdict = FP_TTL_UNWATCHED; break;
     case 5: result.step_watches[1].verdict = FP_TTL_UNREPORTED; break;
     case 6:
         result.step_watches[2].watch.len = 0;
@@ -282,13 +282,13 @@ END_TEST
 START_TEST(steps_by_which_a_client_looks)
 {
     walk("/a/f", "ddf");
-    validity[0].local = validity[1].local = true;
+    validity[0].traits.local = validity[1].traits.local = true;
     validity[1].stale_ms = 0;
     switch (_i) {
     case 0: break;
-    case 1: validity[1].local = false; break;
+    case 1: validity[1].traits.local = false; break;
     case 2: validity[1].stale_ms = 1000; break;
-    default: validity[0].local = false; break;
+    default: validity[0].traits.local = false; break;
     }
     insert("/a/f");
     (void)take_lease("/a/f");
@@ -343,7 +343,7 @@ START_TEST(known_by_what_is_watched_alone)
     ck_assert(!known_watched("/a/f"));
     kit_now_ms++;
     walk("/a/f", "ddf");
-    validity[1].verdict = FP_TTL_UNWATCHED;
+    validity[1].traits.verdict = FP_TTL_UNWATCHED;
     insert("/a/f");
     ck_assert(known("/a/f"));
     ck_assert(!known_watched("/a/f"));
@@ -371,7 +371,7 @@ END_TEST
 START_TEST(what_others_change_has_its_ttl)
 {
     walk("/a/f", "ddf");
-    validity[_i].verdict = FP_REPORTED_OTHERS;
+    validity[_i].traits.verdict = FP_REPORTED_OTHERS;
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
     ck_assert_uint_eq(life("/a"), _i == 2 ? WATCHED_TTL : TTL);

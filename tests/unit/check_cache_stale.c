@@ -45,7 +45,7 @@ START_TEST(where_no_stale_answers_are_allowed)
 
     walk("/a/f", "ddf");
     for (int i = 0; i < 3; i++) {
-        validity[i].verdict = FP_TTL_UNWATCHED;
+        validity[i].traits.verdict = FP_TTL_UNWATCHED;
         validity[i].stale_ms = i == _i ? 0 : STALE;
     }
     insert("/a/f");

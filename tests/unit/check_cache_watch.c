@@ -86,7 +86,7 @@ START_TEST(names_that_differ_in_case)
     const uint64_t began = kit_now_ms;
 
     walk("/a/f", "ddf");
-    validity[1].folds = _i > 0;
+    validity[1].traits.folds = _i > 0;
     insert("/a/f");
     ck_assert(known("/a/f"));
     change("/a", "F", _i != 1);
@@ -94,7 +94,7 @@ START_TEST(names_that_differ_in_case)
     walked("/a", "dd");
     ck_assert_int_eq(known("/a/f"), _i == 0);
     walk("/a/f", "ddf");
-    validity[1].folds = _i > 0;
+    validity[1].traits.folds = _i > 0;
     insert_as("/a/f", began); /* it was under way at that time */
     ck_assert_int_eq(known("/a/f"), _i == 0);
     change("/", "A", true);
@@ -135,7 +135,7 @@ START_TEST(access_files_that_differ_in_case)
 {
     walk("/a/f", "ddf");
     look_for_names();
-    validity[1].folds = _i > 0;
+    validity[1].traits.folds = _i > 0;
     insert_as("/a/f", kit_now_ms);
     ck_assert(known_with_names("/a/f"));
     change("/a", ".HTACCESS", true);
@@ -150,8 +150,8 @@ static void walked_remote(const char *path, const char *what)
 {
     walk(path, what);
     for (unsigned i = 1; i < answer.n_steps; i++) {
-        validity[i].by_directory = true;
-        validity[i].verdict = FP_REPORTED_OTHERS;
+        validity[i].traits.by_directory = true;
+        validity[i].traits.verdict = FP_REPORTED_OTHERS;
         validity[i].ttl_ms = REMOTE_TTL;
     }
     if (fp_step_is_dir(&answer.steps[answer.n_steps - 1]))
@@ -227,7 +227,7 @@ START_TEST(a_directory_with_another_change_time)
     walk("/a/f", "ddf");
     if (_i == 2)
         result.step_watches[1].watch.len = 0;
-    validity[1].verdict = _i == 3 ? FP_REPORTED_OTHERS : FP_REPORTED;
+    validity[1].traits.verdict = _i == 3 ? FP_REPORTED_OTHERS : FP_REPORTED;
     insert("/a/f");
     kit_now_ms++;
     walk("/a", "dd");
@@ -235,7 +235,7 @@ START_TEST(a_directory_with_another_change_time)
     answer.steps[1].self.mtime.sec += _i != 0;
     if (_i == 2)
         result.step_watches[1].watch.len = 0;
-    validity[1].verdict = _i == 3 ? FP_REPORTED_OTHERS : FP_REPORTED;
+    validity[1].traits.verdict = _i == 3 ? FP_REPORTED_OTHERS : FP_REPORTED;
     insert("/a");
     ck_assert(known("/a"));
     ck_assert_int_eq(known("/a/f"), _i == 1);
@@ -425,7 +425,7 @@ START_TEST(access_file_of_another_case_meanwhile)
 
     walk("/a/f", "ddf");
     look_for_names();
-    validity[1].folds = _i > 0;
+    validity[1].traits.folds = _i > 0;
     change("/a", ".HTACCESS", true);
     insert_as("/a/f", began);
     ck_assert_int_eq(known_with_names("/a/f"), _i == 0);
@@ -653,7 +653,7 @@ END_TEST
 START_TEST(only_what_is_watched_is_doubted)
 {
     walk("/w/f", "ddf");
-    validity[0].verdict = FP_TTL_UNWATCHED;
+    validity[0].traits.verdict = FP_TTL_UNWATCHED;
     insert("/w/f");
     walk_unwatched("/u/f", "ddf");
     insert("/u/f");

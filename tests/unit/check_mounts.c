@@ -15,7 +15,7 @@
 
 static const char *by_of(uint32_t id)
 {
-    return fp_verdict_text(known(id)->verdict);
+    return fp_verdict_text(known(id)->traits.verdict);
 }
 
 /* ---- names ---- */
@@ -79,8 +79,8 @@ START_TEST(mounts_whose_links_are_not_followed)
     for (uint32_t id = 1; id <= 5; id++) {
         const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
 
-        ck_assert_int_eq(known(id)->nosymfollow, id <= 2 || id == 5);
-        ck_assert_int_eq(traits.nosymfollow, known(id)->nosymfollow);
+        ck_assert_int_eq(known(id)->traits.nosymfollow, id <= 2 || id == 5);
+        ck_assert_int_eq(traits.nosymfollow, known(id)->traits.nosymfollow);
     }
 }
 END_TEST
@@ -106,7 +106,7 @@ START_TEST(mounts_where_each_process_finds_its_own_files)
         const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
 
         ck_assert_int_eq(traits.processes, id == 2);
-        ck_assert_int_eq(known(id)->processes, id == 2);
+        ck_assert_int_eq(known(id)->traits.processes, id == 2);
     }
 }
 END_TEST
@@ -121,8 +121,8 @@ START_TEST(mounts_that_fold_case)
     for (uint32_t id = 1; id <= 9; id++) {
         const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
 
-        ck_assert_msg(known(id)->folds == (id != 1 && id != 4 && id != 8), "%u", (unsigned)id);
-        ck_assert_int_eq(traits.folds, known(id)->folds);
+        ck_assert_msg(known(id)->traits.folds == (id != 1 && id != 4 && id != 8), "%u", (unsigned)id);
+        ck_assert_int_eq(traits.folds, known(id)->traits.folds);
     }
 }
 END_TEST
@@ -212,7 +212,7 @@ START_TEST(large_file)
 
         snprintf(path, sizeof(path), "/data/volumes/%u/x/y", (unsigned)i);
         ck_assert_uint_eq(of_path(path), i);
-        ck_assert_int_eq((int)known(i)->verdict, (int)FP_REPORTED);
+        ck_assert_int_eq((int)known(i)->traits.verdict, (int)FP_REPORTED);
         ck_assert_int_eq((int)traits.verdict, (int)(i <= VIEW_ROOM ? FP_REPORTED : FP_TTL_UNWATCHED));
         ck_assert_int_eq(traits.local, i <= VIEW_ROOM);
     }
@@ -277,10 +277,10 @@ static void assert_ways(const char *expected)
         const struct fp_mount_traits traits = fp_mounts_view_find(view, m->id);
 
         snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s", i > 0 ? " " : "",
-                 fp_verdict_text(m->verdict));
-        ck_assert_int_eq((int)traits.verdict, (int)m->verdict);
-        ck_assert_int_eq(traits.local, m->local);
-        ck_assert_int_eq(traits.nosymfollow, m->nosymfollow);
+                 fp_verdict_text(m->traits.verdict));
+        ck_assert_int_eq((int)traits.verdict, (int)m->traits.verdict);
+        ck_assert_int_eq(traits.local, m->traits.local);
+        ck_assert_int_eq(traits.nosymfollow, m->traits.nosymfollow);
         ck_assert_int_eq(traits.by_directory, strncmp(m->type, "nfs", 3) == 0);
     }
     ck_assert_str_eq(found, expected);
@@ -292,8 +292,8 @@ static void assert_way_of(const char *type, bool is_local, const char *way)
 
     snprintf(text, sizeof(text), "5 1 0:1 / / rw - %s x rw\n", type);
     load(text);
-    ck_assert_msg(known(5)->local == is_local, "%s", type);
-    ck_assert_msg(known(5)->remote == (!is_local && strcmp(type, "overlay") != 0 && strcmp(type, "zfs") != 0),
+    ck_assert_msg(known(5)->traits.local == is_local, "%s", type);
+    ck_assert_msg(known(5)->traits.remote == (!is_local && strcmp(type, "overlay") != 0 && strcmp(type, "zfs") != 0),
                   "%s", type);
     assert_ways(way);
 }
@@ -328,15 +328,15 @@ START_TEST(of_what_nothing_is_kept)
     struct fp_mounts_settings s = general;
 
     load(text);
-    ck_assert_int_eq((int)known(1)->verdict, (int)FP_REPORTED);
-    ck_assert_int_eq((int)known(2)->verdict, (int)FP_EACH_REQUEST);
-    ck_assert_int_eq((int)known(3)->verdict, (int)FP_TTL_UNWATCHED);
-    ck_assert_int_eq((int)known(4)->verdict, (int)FP_EACH_REQUEST);
+    ck_assert_int_eq((int)known(1)->traits.verdict, (int)FP_REPORTED);
+    ck_assert_int_eq((int)known(2)->traits.verdict, (int)FP_EACH_REQUEST);
+    ck_assert_int_eq((int)known(3)->traits.verdict, (int)FP_TTL_UNWATCHED);
+    ck_assert_int_eq((int)known(4)->traits.verdict, (int)FP_EACH_REQUEST);
     s.rules = &sys;
     s.n_rules = 1;
     load_with(text, &s);
-    ck_assert_int_eq((int)known(2)->verdict, (int)FP_EACH_REQUEST);
-    ck_assert_int_eq((int)known(4)->verdict, (int)FP_TTL_UNWATCHED);
+    ck_assert_int_eq((int)known(2)->traits.verdict, (int)FP_EACH_REQUEST);
+    ck_assert_int_eq((int)known(4)->traits.verdict, (int)FP_TTL_UNWATCHED);
 }
 END_TEST
 
@@ -362,8 +362,8 @@ START_TEST(rules_override)
     ck_assert_uint_eq(known(7)->ttl_ms, 0);
     ck_assert_uint_eq(known(7)->stale_if_error_ms, 0);
     ck_assert_uint_eq(known(2)->ttl_ms, UINT32_MAX);
-    ck_assert(!known(3)->local); /* a rule does not change what it is */
-    ck_assert(known(1)->local);
+    ck_assert(!known(3)->traits.local); /* a rule does not change what it is */
+    ck_assert(known(1)->traits.local);
 }
 END_TEST
 

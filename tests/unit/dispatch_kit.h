@@ -145,7 +145,7 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
                        ? (struct fp_validity){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
                        : (struct fp_validity){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
     for (size_t i = 0; i < n && !all_watched; i++)
-        trust[i].verdict = FP_TTL_UNWATCHED;
+        trust[i].traits.verdict = FP_TTL_UNWATCHED;
 }
 
 static inline bool is_below_m(const char *path, size_t len)
