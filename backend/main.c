@@ -324,7 +324,7 @@ static bool start_cache(struct flashpached *d)
     if (d->cache == NULL)
         return false;
     fp_cache_set_content(d->cache, &content);
-    d->coherence = fp_coherence_create(d->loop, &coherence, c->ttl_ms, c->stale_if_error_ms);
+    d->coherence = fp_coherence_create(d->loop, &coherence);
     return d->coherence != NULL;
 }
 

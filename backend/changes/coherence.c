@@ -24,7 +24,6 @@
 struct fp_coherence {
     struct ev_loop *loop;
     struct fp_coherence_deps deps;
-    uint32_t ttl_ms, stale_ms;
     uint64_t caught_up_ms, used_ms;
     ev_io inotify, remounts, mounts, spoilt;
     ev_timer beat;
@@ -261,24 +260,17 @@ static void note_refusals(struct fp_coherence *f, unsigned n)
            "raise fs.inotify.max_user_watches");
 }
 
-/* By the mount's rule, if it is known. */
 static struct fp_validity validity_on(const struct fp_coherence *f, uint32_t mount)
 {
-    const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
-    struct fp_validity v = { .mount = mount,
-                             .traits = { .verdict = FP_TTL_UNWATCHED, .remote = true },
-                             .mounted_ms = fp_mounts_came_ms(f->deps.mounts, mount),
-                             .ttl_ms = f->ttl_ms,
-                             .stale_ms = f->stale_ms };
+    const struct fp_mount *m = fp_mounts_known(f->deps.mounts, mount);
 
-    if (m == NULL)
-        return v;
     /* A worker may have seen the table before its last change. */
-    v.traits = m->traits;
-    v.ttl_ms = m->ttl_ms;
-    v.negative_ms = m->negative_ttl_ms;
-    v.stale_ms = m->stale_if_error_ms;
-    return v;
+    return (struct fp_validity){ .mount = mount,
+                                 .traits = m->traits,
+                                 .mounted_ms = fp_mounts_came_ms(f->deps.mounts, mount),
+                                 .ttl_ms = m->ttl_ms,
+                                 .negative_ms = m->negative_ttl_ms,
+                                 .stale_ms = m->stale_if_error_ms };
 }
 
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
@@ -326,8 +318,7 @@ static void watch_fd(struct fp_coherence *f, ev_io *io, int fd,
         ev_io_start(f->loop, io);
 }
 
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
-                                         uint32_t ttl_ms, uint32_t stale_ms)
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps)
 {
     struct fp_coherence *f = calloc(1, sizeof(*f));
 
@@ -339,7 +330,6 @@ struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_c
         free(f);
         return NULL;
     }
-    fp_coherence_set(f, ttl_ms, stale_ms);
     watch_fd(f, &f->inotify, deps->watch->inotify, on_event, EV_MAXPRI);
     watch_fd(f, &f->remounts, deps->watch->remounts, on_event, EV_MAXPRI);
     watch_fd(f, &f->mounts, fp_mounts_fd(deps->mounts), on_event, EV_MAXPRI);
@@ -365,12 +355,6 @@ void fp_coherence_destroy(struct fp_coherence **fp)
     ev_timer_stop(f->loop, &f->beat);
     fp_noise_destroy(&f->noise);
     free(f);
-}
-
-void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms)
-{
-    f->ttl_ms = ttl_ms;
-    f->stale_ms = stale_ms;
 }
 
 void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx)

@@ -78,13 +78,9 @@ struct fp_coherence_counts {
     uint64_t watches_refused; /* the system's limit on watches was reached */
 };
 
-/* ttl_ms and stale_ms hold for paths on no known mount.  NULL: no memory. */
-struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps,
-                                         uint32_t ttl_ms, uint32_t stale_ms);
+/* NULL: no memory. */
+struct fp_coherence *fp_coherence_create(struct ev_loop *loop, const struct fp_coherence_deps *deps);
 void fp_coherence_destroy(struct fp_coherence **f);
-
-/* Sets other TTLs. */
-void fp_coherence_set(struct fp_coherence *f, uint32_t ttl_ms, uint32_t stale_ms);
 
 /*
  * Takes in the events that are there; for a while leases are kept in force.  To be called before a

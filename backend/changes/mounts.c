@@ -26,6 +26,7 @@ struct fp_mounts {
     uint64_t read_ms;                    /* when the last reading was; 0: only the first one */
     struct fp_mount_table table, before; /* the last reading, and the one before */
     struct fp_mounts_settings settings;  /* rules in one piece of memory, ours */
+    struct fp_mount unknown; /* what holds for a mount that is not in the table */
     struct fp_mounts_view *view;
     uint64_t *number; /* what is mounted where, for others; NULL: nobody wants it */
 };
@@ -101,6 +102,10 @@ static void apply(struct fp_mounts *m)
         row->mount.negative_ttl_ms = choose_ms(rule->negative_ttl_ms, s->negative_ttl_ms);
         row->mount.stale_if_error_ms = choose_ms(rule->stale_if_error_ms, s->stale_if_error_ms);
     }
+    m->unknown = (struct fp_mount){ .traits = { .verdict = FP_TTL_UNWATCHED, .remote = true },
+                                    .ttl_ms = s->ttl_ms,
+                                    .negative_ttl_ms = s->negative_ttl_ms,
+                                    .stale_if_error_ms = s->stale_if_error_ms };
     if (m->view != NULL)
         fp_mounts_view_publish(m->view, &m->table);
 }
@@ -273,6 +278,13 @@ const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id)
     const struct fp_mount_row *row = fp_mount_table_find(&m->table, id);
 
     return row != NULL ? &row->mount : NULL;
+}
+
+const struct fp_mount *fp_mounts_known(const struct fp_mounts *m, uint32_t id)
+{
+    const struct fp_mount *known = fp_mounts_find(m, id);
+
+    return known != NULL ? known : &m->unknown;
 }
 
 const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *path, size_t len)
