@@ -119,7 +119,6 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
             d->memory / MIB, derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, &for_entries) / MIB,
             derive_contents(d, c) / MIB, derive_answers(d, c) / MIB);
     l->bytes = derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, &for_entries);
-    l->ttl_ms = c->ttl_ms;
     l->watched_ttl_ms = c->watched_ttl_ms;
 }
 

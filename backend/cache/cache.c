@@ -22,7 +22,6 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
     c->spare = limits->spare;
     c->max_open_dirs = limits->open_dirs;
     c->max_bytes = limits->bytes;
-    c->ttl_ms = limits->ttl_ms;
     c->watched_ttl_ms = limits->watched_ttl_ms;
     fp_entry_trim(c);
     fp_entry_trim_open_dirs(c);

@@ -48,8 +48,7 @@ struct fp_cache_limits {
     size_t directories;      /* directories, links and what cannot be opened */
     size_t negatives;        /* names known to be absent or unreadable */
     size_t bytes;            /* of memory for entries, about */
-    uint32_t ttl_ms;         /* of an entry where its mount says nothing else, */
-    uint32_t watched_ttl_ms; /* and where all changes are reported */
+    uint32_t watched_ttl_ms; /* of an entry of which all changes are reported */
     size_t spare;            /* descriptors beside the files', for those that wait to be closed */
 };
 
@@ -188,7 +187,6 @@ struct fp_walk_meta {
  * now_ms: when the walk began.  An entry that changed since then is invalid at once.
  * base: where the walk began, NULL for "/".  If that directory has become another one meanwhile,
  * nothing is kept.
- * meta: NULL if nothing is watched.
  */
 void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
                      const struct fp_cache_base *base, uint64_t now_ms, const struct fp_walk_meta *meta,

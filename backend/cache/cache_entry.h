@@ -130,7 +130,7 @@ struct fp_cache {
     size_t spare; /* descriptors that may wait to be closed before files make room for them */
     struct fp_cache_content content;  /* the limits, */
     size_t n_contents, content_bytes; /* and what there is */
-    uint32_t ttl_ms, watched_ttl_ms;
+    uint32_t watched_ttl_ms;
     uint64_t last_generation;
     const struct fp_entry *newest; /* while it is being inserted: not to be evicted */
     struct fp_entry_queue purging; /* the purge under way is at the first of them, */

@@ -28,7 +28,7 @@ static bool same_content(const struct fp_meta *a, const struct fp_meta *b)
 struct seen {
     uint64_t now_ms;
     struct fp_answer *answer;
-    const struct fp_walk_meta *meta; /* NULL: none */
+    const struct fp_walk_meta *meta;
     const struct fp_step *last;
     bool opened; /* the last step is the whole path: it was opened, unless it cannot be */
 };
@@ -47,7 +47,7 @@ struct likeness {
 /* Links followed to the step's end. */
 static uint8_t links_of(const struct seen *seen, const struct fp_step *s)
 {
-    return seen->meta != NULL ? seen->meta->result->step_watches[s - seen->answer->steps].links : 0;
+    return seen->meta->result->step_watches[s - seen->answer->steps].links;
 }
 
 /* True if the entries below this one would be seen below the step as well: behind more links they
@@ -109,8 +109,7 @@ static bool was_written_lately(const struct fp_entry *e, const struct seen *seen
 static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct seen *seen)
 {
     struct fp_answer *a = seen->answer;
-    const bool lent = a->content ? seen->meta != NULL && !seen->meta->result->settled
-                                 : a->fd != -1 && fp_entry_is_lent(e);
+    const bool lent = a->content ? !seen->meta->result->settled : a->fd != -1 && fp_entry_is_lent(e);
 
     /* Clients that have the file then take its content, or the other way round. */
     if (a->content && !lent ? e->fd != -1 || e->opened == FP_OPENED_LENT : e->content_at != 0)
@@ -156,8 +155,6 @@ static const char *name_of(const struct fp_entry *e, size_t *len_r)
 static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct fp_walk_result *t,
                                           size_t step, bool same_inode)
 {
-    if (t == NULL)
-        return NULL;
     if (t->step_watches[step].watch.len > 0)
         return &t->step_watches[step].watch;
     return same_inode ? fp_entry_own_key(e) : NULL;
@@ -193,7 +190,7 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
                              bool same_inode)
 {
     struct fp_dependency *old = e->dependencies, *former = e->own;
-    const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
+    const struct fp_walk_result *t = seen->meta->result;
     const struct fp_watch_key *own = new_key(e, t, step, same_inode);
     const struct fp_watch_key *had = fp_entry_own_key(e);
     const bool same_watch = had != NULL && same_key(had, own);
@@ -222,18 +219,15 @@ static void set_dependencies(struct fp_cache *c, struct fp_entry *e, size_t step
     }
     if (own != NULL && e->own == NULL)
         no_answer_outlives_its_question(e);
-    if (t != NULL)
-        depend_on_traversed(c, e, step, t);
+    depend_on_traversed(c, e, step, t);
     fp_dependencies_drop(c->dependencies, &old);
 }
 
 /* Takes the validity of the mount that the step leads to, or lies on, and the verdict on the step alone. */
 static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    const struct fp_validity general = { .traits = { .verdict = FP_TTL_UNWATCHED, .local = true },
-                                         .ttl_ms = c->ttl_ms };
     const struct fp_validity *above = e->parent != NULL ? &e->parent->validity : NULL;
-    const struct fp_validity *own = seen->meta != NULL ? &seen->meta->validity[step] : &general;
+    const struct fp_validity *own = &seen->meta->validity[step];
     /* Nothing is there: then the mount above counts.  The names seen on the way there may lie elsewhere. */
     const struct fp_validity now = own->mount == 0 && above != NULL ? *above : *own;
 
@@ -241,9 +235,7 @@ static void set_validity(struct fp_cache *c, struct fp_entry *e, size_t step, co
     if (now.mount != e->validity.mount && e->opened == FP_OPENED_DIR)
         fp_entry_drop_fd(c, e);
     e->validity = now;
-    e->verdict = now.traits.verdict;
-    if (seen->meta != NULL)
-        e->verdict = fp_verdict_both(e->verdict, seen->meta->result->step_watches[step].verdict);
+    e->verdict = fp_verdict_both(now.traits.verdict, seen->meta->result->step_watches[step].verdict);
 }
 
 /* A directory's watch reports the names in it.  Only an object's own watch reports a change
@@ -296,7 +288,7 @@ static bool attributes_are_reported(const struct fp_entry *e, size_t step, const
 /* True if every change that could make the entry wrong is reported. */
 static bool is_watched(const struct fp_entry *e, size_t step, const struct seen *seen)
 {
-    if (seen->meta == NULL || !fp_entry_is_watched(e))
+    if (!fp_entry_is_watched(e))
         return false;
     if (e->parent != NULL
         && (!fp_verdict_is_reported(e->parent->validity.traits.verdict) || fp_entry_own_key(e->parent) == NULL))
@@ -413,7 +405,7 @@ static void set_expiry(struct fp_cache *c, struct fp_entry *e, size_t step, cons
     if (is->was_watched && !fp_entry_is_watched(e))
         fp_entry_end_leases(c, e);
     e->ttl_ms = ttl_ms(c, e);
-    if (seen->meta != NULL && has_changed(c, e, step, seen)) {
+    if (has_changed(c, e, step, seen)) {
         fp_entry_invalidate(c, e);
         return;
     }
@@ -453,9 +445,9 @@ static bool rights_may_differ(const struct fp_entry *e, const struct fp_step *s)
 /* True if the step depends on names elsewhere: it is a link, or an access file is one. */
 static bool has_traversed(const struct seen *seen, size_t step)
 {
-    const struct fp_walk_result *t = seen->meta != NULL ? seen->meta->result : NULL;
+    const struct fp_walk_result *t = seen->meta->result;
 
-    for (unsigned i = 0; t != NULL && i < t->n_traversed; i++) {
+    for (unsigned i = 0; i < t->n_traversed; i++) {
         if (t->traversed[i].step == step && t->traversed[i].len > 0)
             return true;
     }
@@ -579,7 +571,7 @@ void fp_cache_insert(struct fp_cache *c, const char *path, size_t len,
         }
     }
     if (e == NULL || e->opened != FP_OPENED_LENT)
-        fp_close_file(&a->fd, meta != NULL && a->n_steps > 0 ? meta->validity[a->n_steps - 1].mount : 0);
+        fp_close_file(&a->fd, a->n_steps > 0 ? meta->validity[a->n_steps - 1].mount : 0);
     c->newest = e;
     fp_entry_trim(c);
     c->newest = NULL;

@@ -113,7 +113,7 @@ static void insert(struct fp_cache *c, const struct fuzz_piece *p, const char *p
         a.content = true;
         a.content_at = ++last_place;
     }
-    fp_cache_insert(c, path, len, NULL, now_ms - p->how / 64, p->how % 2 == 0 ? &meta : NULL, &a);
+    fp_cache_insert(c, path, len, NULL, now_ms - p->how / 64, &meta, &a);
     FUZZ_MUST(a.fd == -1);
 }
 
@@ -157,13 +157,13 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case PLACE: place(c, path, len, p->how); break;
     default:
         fp_cache_set_limits(c, &(struct fp_cache_limits){ 1 + p->size % 8, 1 + p->how % 3, 1 + p->size % 16,
-                                                          2, 1 << 20, 100, 1000, 0 });
+                                                          2, 1 << 20, 1000, 0 });
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct fp_cache_limits limits = { 8, 3, 16, 4, 1 << 20, 100, 1000, 0 };
+    const struct fp_cache_limits limits = { 8, 3, 16, 4, 1 << 20, 1000, 0 };
     const struct fp_cache_content content = { 4096, 16384, 65536 };
     struct fp_cache_deps deps = { .now_ms = clock_ms, .checked = true };
     const int fds_at_rest = fuzz_free_fd();

@@ -130,24 +130,27 @@ static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
     return fp_cache_create(limits, &deps);
 }
 
-/* A walk from "/" that looked for no access files and had nothing watched, and a
- * question without any. */
-static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
-{
-    fp_cache_insert(c, path, strlen(path), NULL, ms, NULL, a);
-}
+static uint32_t kit_ttl_ms = 100; /* of what is not watched */
 
-/* The same on a file system of this machine, or of another one. */
-static inline void kit_insert_on(bool local, struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
+/* The results of a walk that had nothing watched, on a file system of this machine or of another one. */
+static inline const struct fp_walk_meta *kit_unwatched(bool local)
 {
     static struct fp_walk_result result;
-    struct fp_validity validity[FP_MAX_STEPS];
+    static struct fp_validity validity[FP_MAX_STEPS];
+    static const struct fp_walk_meta meta = { &result, validity };
 
     fp_walk_result_init(&result);
+    result.settled = true;
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
         validity[i] = (struct fp_validity){ .traits = { .verdict = FP_TTL_UNWATCHED, .local = local },
-                                            .ttl_ms = 100 };
-    fp_cache_insert(c, path, strlen(path), 0, NULL, ms, &(struct fp_walk_meta){ &result, validity }, a);
+                                            .ttl_ms = kit_ttl_ms };
+    return &meta;
+}
+
+/* Such a walk from "/" that looked for no access files, and a question without any. */
+static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
+{
+    fp_cache_insert(c, path, strlen(path), NULL, ms, kit_unwatched(true), a);
 }
 
 static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)

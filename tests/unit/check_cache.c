@@ -95,7 +95,7 @@ END_TEST
 START_TEST(a_local_file_is_known_as_one)
 {
     kit_answer(&answer, "/a/f", "ddf");
-    kit_insert_on(true, cache, "/a/f", now, &answer);
+    kit_insert(cache, "/a/f", now, &answer);
     ck_assert(known("/a/f"));
     ck_assert(answer.local);
     ck_assert(known("/a/f/x"));
@@ -103,7 +103,7 @@ START_TEST(a_local_file_is_known_as_one)
     ck_assert(known("/a"));
     ck_assert(!answer.local);
     kit_answer(&answer, "/a/f", "ddf");
-    kit_insert_on(false, cache, "/a/f", now, &answer);
+    fp_cache_insert(cache, "/a/f", 4, NULL, now, kit_unwatched(false), &answer);
     ck_assert(known("/a/f"));
     ck_assert(!answer.local);
 }
@@ -123,11 +123,9 @@ END_TEST
 /* An entry keeps the TTL under which it was inserted. */
 START_TEST(shorter_time_to_live_holds_for_what_comes)
 {
-    const struct fp_cache_limits limits = { 100, 100, 100, 100, SIZE_MAX, 10, 10, 0 };
-
     walked("/f", now, "df");
     now += 10;
-    fp_cache_set_limits(cache, &limits);
+    kit_ttl_ms = 10;
     walked("/a/g", now, "ddf");
     now += 10;
     assert_unknown("/a/g");

@@ -37,7 +37,7 @@ END_TEST
 /* Closers that are stopped: as if no file system answered. */
 START_TEST(descriptors_that_wait_to_be_closed_take_places_when_none_is_spare)
 {
-    const struct fp_cache_limits limits = { 8, OPEN_DIRS, 100, 100, SIZE_MAX, TTL, TTL, _i == 0 ? 10 : 7 };
+    const struct fp_cache_limits limits = { 8, OPEN_DIRS, 100, 100, SIZE_MAX, TTL, _i == 0 ? 10 : 7 };
     pid_t pids[FP_CLOSERS];
 
     start(8, 100, 100);
@@ -158,7 +158,7 @@ END_TEST
 
 START_TEST(smaller_limits_hold_at_once)
 {
-    const struct fp_cache_limits smaller = { 3, 100, 5, 2, SIZE_MAX, TTL, TTL, 0 };
+    const struct fp_cache_limits smaller = { 3, 100, 5, 2, SIZE_MAX, TTL, 0 };
 
     for (int i = 0; i < 20; i++) {
         walked(numbered("/f", i), now, "df");

@@ -343,7 +343,7 @@ END_TEST
 /* Not all at once, where an entry of another kind needs room. */
 START_TEST(purged_entries_make_room_a_few_at_a_time)
 {
-    const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL, TTL, 0 };
+    const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL, 0 };
     uint64_t before;
     char path[64];
 
@@ -395,7 +395,7 @@ static void walked_with_access(const char *path, const char *what)
     answer.n_names = 1;
     for (unsigned i = 0; i < answer.n_steps; i++)
         answer.steps[i].access[0].status = FP_ABSENT;
-    fp_cache_insert(cache, path, strlen(path), NULL, now, NULL, &answer);
+    fp_cache_insert(cache, path, strlen(path), NULL, now, kit_unwatched(true), &answer);
 }
 
 static bool known_with_access(const char *path)

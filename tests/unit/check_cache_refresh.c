@@ -37,10 +37,11 @@ static void new_table(uint32_t n)
 /* Room for n files and n absent names. */
 static void start(size_t n, uint32_t n_slots)
 {
-    const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, TTL, 0 };
+    const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, 0 };
     /* To check each of many thousand entries after each operation takes minutes. */
     struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = n < FP_CACHE_LOOKS };
 
+    kit_ttl_ms = TTL;
     fp_cache_destroy(&cache);
     fp_lease_table_destroy(&lease_table);
     new_table(n_slots);
@@ -99,7 +100,7 @@ static void walked_below(const char *path, char kind)
     kit_step(&answer.steps[0], path, len, kind, '0');
     answer.n_steps = 1;
     ck_assert(fp_cache_find_base(cache, path, len, 1, kit_now_ms, &base));
-    fp_cache_insert(cache, path, len, &base, kit_now_ms, NULL, &answer);
+    fp_cache_insert(cache, path, len, &base, kit_now_ms, kit_unwatched(true), &answer);
 }
 
 static bool known(const char *path)
@@ -344,7 +345,7 @@ START_TEST(with_the_list_of_names)
     answer.n_names = 1;
     for (unsigned i = 0; i < 3; i++)
         answer.steps[i].access[0].status = FP_ABSENT;
-    fp_cache_insert(cache, "/a/f", 4, NULL, kit_now_ms, NULL, &answer);
+    fp_cache_insert(cache, "/a/f", 4, NULL, kit_now_ms, kit_unwatched(true), &answer);
     ck_assert(fp_cache_lookup(cache, "/a/f", 4, kit_now_ms, &answer));
     for (unsigned i = 0; i < 4; i++) {
         while (fp_cache_take_refresh(cache, eighths(4) + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due))

@@ -107,11 +107,11 @@ static struct fp_cache *cache_start(void)
                                             .open_dirs = 1,
                                             .directories = DIRECTORIES + 2,
                                             .negatives = 1,
-                                            .bytes = SIZE_MAX,
-                                            .ttl_ms = UINT32_MAX };
+                                            .bytes = SIZE_MAX };
     struct fp_cache *c;
 
     unit_init_hash();
+    kit_ttl_ms = UINT32_MAX;
     /* To check each of so many operations would take minutes: the last state is checked. */
     c = fp_cache_create(&limits, &(struct fp_cache_deps){ .now_ms = kit_clock });
     ck_assert_ptr_nonnull(c);

@@ -17,7 +17,7 @@ static struct fp_cache_base base;
 
 static void insert(const char *path, const struct fp_cache_base *b)
 {
-    fp_cache_insert(cache, path, strlen(path), b, now, NULL, &answer);
+    fp_cache_insert(cache, path, strlen(path), b, now, kit_unwatched(true), &answer);
     ck_assert_int_eq(answer.fd, -1);
 }
 
@@ -307,7 +307,7 @@ static bool is_known_of(bool local, int64_t age_s)
     now = fp_now_ms();
     /* The server's clock shows the same time. */
     fp_server_clock_learn(answer.steps[1].self.dev, here.tv_sec * 1000 + here.tv_nsec / 1000000 - (int64_t)now);
-    kit_insert_on(local, cache, "/f", now, &answer);
+    fp_cache_insert(cache, "/f", 2, NULL, now, kit_unwatched(local), &answer);
     return fp_cache_find_known(cache, "/f", 2, true, &m);
 }
 
@@ -391,7 +391,7 @@ static void walked_with_names(const char *path, const char *what, uint64_t size)
         answer.steps[i].access[0] = (struct fp_access){ .status = FP_OK, .size = size + i };
         answer.steps[i].access[1] = (struct fp_access){ .status = FP_ABSENT };
     }
-    fp_cache_insert(cache, path, strlen(path), NULL, now, NULL, &answer);
+    fp_cache_insert(cache, path, strlen(path), NULL, now, kit_unwatched(true), &answer);
 }
 
 START_TEST(access_files_are_known)

@@ -45,6 +45,7 @@ static void know(const char *path, char last)
     memset(what, 'd', fp_path_depth(path, strlen(path)));
     what[fp_path_depth(path, strlen(path)) - 1] = last;
     kit_answer(&a, path, what);
+    kit_ttl_ms = TTL_MS;
     kit_insert(cache, path, fp_now_ms(), &a);
 }
 
