@@ -94,56 +94,33 @@ void fp_cache_set_names(struct fp_cache *c, const struct fp_names *names)
 
 /* ---- looking up ---- */
 
-/* How an entry is looked at. */
-struct moment {
-    uint64_t now_ms;
-    bool stale;   /* an expired entry will do */
-    bool use;     /* a client asks for it */
-    bool watched; /* only a watched entry will do, */
-    bool fresh;   /* or one whose mount allows stale ones */
-    bool walked;  /* a walk has just been there */
-};
-
-static bool is_valid(const struct fp_entry *e, const struct moment *at)
-{
-    return e->generation != 0 && e->expires_ms != 0
-           && (fp_entry_is_watched(e) || (!at->watched && (!at->fresh || e->validity.stale_ms > 0)))
-           && at->now_ms < e->expires_ms + (at->stale ? e->validity.stale_ms : 0);
-}
-
 /* True if the entry is valid below its parent. */
-static bool is_valid_step(const struct fp_entry *e, const struct moment *at)
+static bool is_valid(const struct fp_entry *e, enum fp_ask ask, uint64_t now_ms)
 {
-    return is_valid(e, at) && (e->parent == NULL || e->parent_generation == e->parent->generation);
+    const uint32_t stale_ms = e->validity.stale_ms;
+
+    return e->generation != 0 && e->expires_ms != 0
+           && (fp_entry_is_watched(e)
+               || (ask != FP_ASK_FRESH && (ask != FP_ASK_STALE_FRESH || stale_ms > 0)))
+           && now_ms < e->expires_ms + (ask >= FP_ASK_STALE ? stale_ms : 0)
+           && (e->parent == NULL || e->parent_generation == e->parent->generation);
 }
 
 /* The deepest entry, e or one above it, to which every step from "/" on is valid; NULL if there is none.
  * *n_r: the number of these steps. */
-static struct fp_entry *find_valid(struct fp_entry *e, const struct moment *at, unsigned *n_r)
+static struct fp_entry *find_valid(struct fp_entry *e, enum fp_ask ask, uint64_t now_ms, unsigned *n_r)
 {
     unsigned n = 0;
 
     for (struct fp_entry *step = e; step != NULL; step = step->parent) {
         n++;
-        if (is_valid_step(step, at))
+        if (is_valid(step, ask, now_ms))
             continue;
         e = step->parent;
         n = 0;
     }
     *n_r = n;
     return n <= FP_MAX_STEPS ? e : NULL;
-}
-
-/*
- * The valid entry at which a walk of path ends: its own, or one above that is no directory.
- * NULL if there is none.  *n_r: the number of steps to it.
- */
-static struct fp_entry *find_end(const struct fp_cache *c, const char *path, size_t len,
-                                 const struct moment *at, unsigned *n_r)
-{
-    struct fp_entry *e = find_valid(fp_entry_find_nearest(c, path, len), at, n_r);
-
-    return e != NULL && (e->len == len || !fp_entry_is_dir(e)) ? e : NULL;
 }
 
 /* The answer that ends in that entry, n steps below "/". */
@@ -176,24 +153,24 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, st
 
 /* True if a question about the file needs a walk that opens it. The walk's own result has what it opened; while the
  * file system does not answer there is none to be had. */
-static bool is_to_be_opened(const struct fp_entry *e, const struct moment *at)
+static bool is_to_be_opened(const struct fp_entry *e, enum fp_ask ask)
 {
     return fp_entry_is_file(e)
-           && (e->opened == FP_OPENED_NOT || (e->opened == FP_OPENED_LENT && !at->walked && !at->stale));
+           && (e->opened == FP_OPENED_NOT || (e->opened == FP_OPENED_LENT && ask < FP_ASK_INSERTED));
 }
 
-static bool lookup(struct fp_cache *c, const char *path, size_t len, const struct moment *at,
+/* The answer ends at the path's entry, or at one above that is no directory. */
+static bool lookup(struct fp_cache *c, const char *path, size_t len, enum fp_ask ask, uint64_t now_ms,
                    struct fp_answer *a)
 {
     unsigned n;
-    struct fp_entry *end = find_end(c, path, len, at, &n);
+    struct fp_entry *end = find_valid(fp_entry_find_nearest(c, path, len), ask, now_ms, &n);
 
-    fp_answer_init(a, FP_OK);
-    if (end == NULL)
+    if (end == NULL || (end->len != len && fp_entry_is_dir(end)))
         return false;
-    if (end->len == len && (end->inside_changed || is_to_be_opened(end, at)))
+    if (end->len == len && (end->inside_changed || is_to_be_opened(end, ask)))
         return false;
-    if (at->use)
+    if (ask != FP_ASK_INSERTED)
         end->owed = FP_USE_ALL;
     a->source = FP_SOURCE_CACHE;
     if (end->len == len && fp_entry_is_file(end) && end->opened != FP_OPENED_DENIED) {
@@ -204,59 +181,37 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, const struc
         a->content_at = end->content_at;
     }
     fill_answer(c, end, n, a);
-    fp_cache_verify(c);
     return true;
 }
 
-static bool lookup_counted(struct fp_cache *c, const char *path, size_t len,
-                           const struct moment *at, struct fp_answer *a)
+/* Notes whether a question was answered. */
+static void count(struct fp_cache *c, const char *path, size_t len, bool hit, uint64_t now_ms)
 {
-    struct fp_entry *e;
+    struct fp_entry *e = hit ? NULL : fp_entry_find(c, path, len);
 
-    if (lookup(c, path, len, at, a)) {
-        c->counts.hits++;
-        return true;
-    }
-    e = fp_entry_find(c, path, len);
-    c->counts.misses++;
-    if (e != NULL && fp_entry_has_expired(e, at->now_ms)) {
+    c->counts.hits += hit;
+    c->counts.misses += !hit;
+    if (e != NULL && fp_entry_has_expired(e, now_ms)) {
         c->counts.expired++;
-        fp_entry_look_ahead(c, e, at->now_ms);
+        fp_entry_look_ahead(c, e, now_ms);
     }
-    return false;
 }
 
-bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms, struct fp_answer *a)
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, enum fp_ask ask, uint64_t now_ms,
+                     struct fp_answer *a)
 {
-    return lookup_counted(c, path, len, &(struct moment){ .now_ms = now_ms, .use = true }, a);
-}
+    bool known;
 
-bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len,
-                             uint64_t now_ms, struct fp_answer *a)
-{
-    const struct moment at = { .now_ms = now_ms, .use = true, .watched = true };
-
-    return lookup_counted(c, path, len, &at, a);
-}
-
-bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len,
-                              uint64_t now_ms, struct fp_answer *a)
-{
-    const struct moment at = { .now_ms = now_ms, .walked = true };
-
-    return lookup(c, path, len, &at, a);
-}
-
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, bool fresh,
-                           uint64_t now_ms, struct fp_answer *a)
-{
-    const struct moment at = { .now_ms = now_ms, .stale = true, .use = true, .fresh = fresh };
-
-    if (!lookup(c, path, len, &at, a))
-        return false;
-    a->source = FP_SOURCE_STALE;
-    a->leasable = a->watched = false;
-    return true;
+    fp_answer_init(a, FP_OK);
+    known = lookup(c, path, len, ask, now_ms, a);
+    if (ask <= FP_ASK_FRESH)
+        count(c, path, len, known, now_ms);
+    if (known && ask >= FP_ASK_STALE) {
+        a->source = FP_SOURCE_STALE;
+        a->leasable = a->watched = false;
+    }
+    fp_cache_verify(c);
+    return known;
 }
 
 bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
@@ -304,10 +259,9 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
                         uint64_t now_ms, struct fp_cache_base *base)
 {
     struct fp_entry *e = len > 1 ? fp_entry_find_nearest(c, path, fp_path_parent_len(path, len)) : NULL;
-    const struct moment at = { .now_ms = now_ms };
     unsigned n;
 
-    e = find_valid(e, &at, &n);
+    e = find_valid(e, FP_ASK_ANY, now_ms, &n);
     while (e != NULL && e->opened != FP_OPENED_DIR)
         e = e->parent;
     if (e == NULL || e->len < min_len)

@@ -87,28 +87,23 @@ void fp_cache_forget_contents(struct fp_cache *c);
  * list stays the caller's.  Names may be appended to it if everything is forgotten then. */
 void fp_cache_set_names(struct fp_cache *c, const struct fp_names *names);
 
+/* What an answer of the cache is for. */
+enum fp_ask {
+    FP_ASK_ANY,
+    FP_ASK_FRESH,    /* only of entries of which all changes are reported */
+    FP_ASK_INSERTED, /* for a client that waited for a walk just inserted: this is no use of the entry yet */
+    /* While the file system does not answer: of entries that have expired without a reported change as well, for as
+     * long after that as their mount allows. */
+    FP_ASK_STALE,
+    FP_ASK_STALE_FRESH /* the same, but for entries that are neither watched nor on such a mount */
+};
+
 /*
  * Fills *a and returns true if the path is known at now_ms.  a->fd is lent: it stays the cache's and is good
  * until the next call with this cache.
  */
-bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms, struct fp_answer *a);
-
-/* As fp_cache_lookup(), but only of entries of which all changes are reported. */
-bool fp_cache_lookup_watched(struct fp_cache *c, const char *path, size_t len,
-                             uint64_t now_ms, struct fp_answer *a);
-
-/* As fp_cache_lookup(), for a client that waited for a
- * walk just inserted: this is no use of the entry yet. */
-bool fp_cache_lookup_inserted(struct fp_cache *c, const char *path, size_t len,
-                              uint64_t now_ms, struct fp_answer *a);
-
-/*
- * As fp_cache_lookup(), of entries that have expired without a reported change, for as long
- * after that as their mount allows.  It serves while the file system does not answer.  fresh: for a question
- * that asks afresh, an entry that is neither watched nor on such a mount will not do.
- */
-bool fp_cache_lookup_stale(struct fp_cache *c, const char *path, size_t len, bool fresh,
-                           uint64_t now_ms, struct fp_answer *a);
+bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, enum fp_ask ask, uint64_t now_ms,
+                     struct fp_answer *a);
 
 /* An entry that was used since it was seen; a walk is to look at it again. */
 struct fp_cache_refresh {

@@ -176,7 +176,7 @@ static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup 
 
     while (above.path_len > 1 && is_out(d, l->path, above.path_len, &from))
         above.path_len = from > 1 ? fp_path_parent_len(l->path, from) : 1;
-    if (fp_cache_lookup(d->cache, above.path, above.path_len, fp_now_ms(), &d->answer))
+    if (fp_cache_lookup(d->cache, above.path, above.path_len, FP_ASK_ANY, fp_now_ms(), &d->answer))
         return NULL;
     return fp_walk_find_or_start(d->walks, &above);
 }
@@ -243,8 +243,8 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
 
 static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l)
 {
-    return (l->fresh ? fp_cache_lookup_watched : fp_cache_lookup)(d->cache, l->path, l->path_len,
-                                                                  fp_now_ms(), &d->answer);
+    return fp_cache_lookup(d->cache, l->path, l->path_len, l->fresh ? FP_ASK_FRESH : FP_ASK_ANY, fp_now_ms(),
+                           &d->answer);
 }
 
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,

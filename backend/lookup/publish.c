@@ -30,7 +30,7 @@ static void moved(void *ctx, const char *path, size_t len, uint64_t from, uint64
     struct fp_publisher *p = ctx;
 
     if (fp_cache_move_content(p->cache, path, len, from, to)
-        && fp_cache_lookup_inserted(p->cache, path, len, fp_now_ms(), &p->answer))
+        && fp_cache_lookup(p->cache, path, len, FP_ASK_INSERTED, fp_now_ms(), &p->answer))
         fp_publish(p, path, len, &p->answer);
 }
 

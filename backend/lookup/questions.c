@@ -27,7 +27,8 @@ static const struct fp_answer *find_stale(struct fp_questions *qs, const struct 
 {
     struct fp_answer *a = &qs->stale;
 
-    if (!fp_cache_lookup_stale(qs->cache, l->path, l->path_len, fresh, fp_now_ms(), a))
+    if (!fp_cache_lookup(qs->cache, l->path, l->path_len, fresh ? FP_ASK_STALE_FRESH : FP_ASK_STALE, fp_now_ms(),
+                         a))
         return NULL;
     qs->counts.stale++;
     if (no_fd)

@@ -281,7 +281,7 @@ static bool end_from_cache(struct fp_walk *w, const struct fp_answer *a)
     const struct fp_lookup *l = &w->task.lookup;
     struct fp_walks *ws = w->walks;
 
-    if (!fp_cache_lookup_inserted(ws->deps.cache, l->path, l->path_len, fp_now_ms(), &ws->answer))
+    if (!fp_cache_lookup(ws->deps.cache, l->path, l->path_len, FP_ASK_INSERTED, fp_now_ms(), &ws->answer))
         return false;
     fp_publish(ws->deps.publisher, l->path, l->path_len, &ws->answer);
     ws->answer.source = FP_SOURCE_WORKER;

@@ -143,8 +143,8 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
 
     switch (p->how % OPERATIONS) {
     case INSERT: insert(c, p, path, len); break;
-    case LOOKUP: fp_cache_lookup(c, path, len, now_ms, &a); break;
-    case STALE: fp_cache_lookup_stale(c, path, len, false, now_ms, &a); break;
+    case LOOKUP: fp_cache_lookup(c, path, len, FP_ASK_ANY, now_ms, &a); break;
+    case STALE: fp_cache_lookup(c, path, len, FP_ASK_STALE, now_ms, &a); break;
     case CHANGED: ops->changed(c, &key, path + 1, len > 1 ? 1 : 0, p->how >= 128); break;
     case UNWATCHED: ops->unwatched(c, &key); break;
     case LOST: ops->lost(c); break;

@@ -155,7 +155,7 @@ static inline void kit_insert(struct fp_cache *c, const char *path, uint64_t ms,
 
 static inline bool kit_lookup(struct fp_cache *c, const char *path, uint64_t ms, struct fp_answer *a)
 {
-    return fp_cache_lookup(c, path, strlen(path), ms, a);
+    return fp_cache_lookup(c, path, strlen(path), FP_ASK_ANY, ms, a);
 }
 
 /* Of each path, a space between them: it is known, or with "!" before it, unknown. */

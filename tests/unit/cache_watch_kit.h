@@ -173,7 +173,7 @@ static inline bool known_at(const char *path, uint64_t ms)
 
 static inline bool known_stale(const char *path, uint64_t ms)
 {
-    return fp_cache_lookup_stale(cache, path, strlen(path), false, ms, &answer);
+    return fp_cache_lookup(cache, path, strlen(path), FP_ASK_STALE, ms, &answer);
 }
 
 /* The time for which it is valid from now on. */

@@ -275,7 +275,7 @@ START_TEST(file_on_a_remote_mount_is_not_held)
     walked_there("/a/f", 10, true, true);
     ck_assert(!known("/a/f"));
     ck_assert(find_known_unasked("/a/f"));
-    ck_assert(fp_cache_lookup_inserted(cache, "/a/f", 4, now, &answer));
+    ck_assert(fp_cache_lookup(cache, "/a/f", 4, FP_ASK_INSERTED, now, &answer));
     ck_assert(fp_answer_is_unopened(&answer) && answer.leasable);
     walked("/a/f", "ddf", 10, true);
     assert_known("/a/f", true);
@@ -295,7 +295,7 @@ START_TEST(content_that_has_just_changed)
         settled = false;
         walked_on_mount("/a/f", 10, true);
         ck_assert(!known("/a/f"));
-        ck_assert(fp_cache_lookup_inserted(cache, "/a/f", 4, now, &answer));
+        ck_assert(fp_cache_lookup(cache, "/a/f", 4, FP_ASK_INSERTED, now, &answer));
         ck_assert(fp_answer_is_unopened(&answer));
         assert_contents(0, 0);
         settled = true;

@@ -400,7 +400,7 @@ static void walked_with_access(const char *path, const char *what)
 
 static bool known_with_access(const char *path)
 {
-    return fp_cache_lookup(cache, path, strlen(path), now, &answer);
+    return fp_cache_lookup(cache, path, strlen(path), FP_ASK_ANY, now, &answer);
 }
 
 START_TEST(access_file_of_the_directory)

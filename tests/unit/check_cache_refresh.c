@@ -111,7 +111,7 @@ static bool known(const char *path)
 /* As a client that waited for a walk gets one: that is no use of the entry. */
 static struct kit_lease take_lease(const char *path)
 {
-    ck_assert_msg(fp_cache_lookup_inserted(cache, path, strlen(path), kit_now_ms, &answer),
+    ck_assert_msg(fp_cache_lookup(cache, path, strlen(path), FP_ASK_INSERTED, kit_now_ms, &answer),
                   "%s is not known", path);
     return kit_take_lease(&answer);
 }
@@ -263,7 +263,7 @@ START_TEST(what_is_not_used_lapses)
     for (uint64_t ms = seen_ms; ms < seen_ms + 3 * TTL; ms += 5)
         ck_assert_str_eq(told_at(ms), "");
     kit_now_ms = seen_ms + TTL - 1;
-    ck_assert(fp_cache_lookup_inserted(cache, "/a/f", 4, kit_now_ms, &answer));
+    ck_assert(fp_cache_lookup(cache, "/a/f", 4, FP_ASK_INSERTED, kit_now_ms, &answer));
     ck_assert(!holds_at(&l, seen_ms + TTL));
     kit_now_ms = seen_ms + TTL;
     ck_assert(!known("/a/f"));
@@ -346,7 +346,7 @@ START_TEST(with_the_list_of_names)
     for (unsigned i = 0; i < 3; i++)
         answer.steps[i].access[0].status = FP_ABSENT;
     fp_cache_insert(cache, "/a/f", 4, NULL, kit_now_ms, kit_unwatched(true), &answer);
-    ck_assert(fp_cache_lookup(cache, "/a/f", 4, kit_now_ms, &answer));
+    ck_assert(fp_cache_lookup(cache, "/a/f", 4, FP_ASK_ANY, kit_now_ms, &answer));
     for (unsigned i = 0; i < 4; i++) {
         while (fp_cache_take_refresh(cache, eighths(4) + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due))
             n++;
@@ -552,7 +552,7 @@ START_TEST(a_mark_keeps_the_entry_and_is_told_of)
     walked("/f4", "df");
     if (_i == 0)
         assert_each(known, "/f0 !/f1");
-    ck_assert(fp_cache_lookup_inserted(cache, "/f0", 3, kit_now_ms, &answer));
+    ck_assert(fp_cache_lookup(cache, "/f0", 3, FP_ASK_INSERTED, kit_now_ms, &answer));
     if (_i == 1)
         ck_assert_str_eq(told_soon(eighths(4)), "/ /f0");
 }
@@ -567,7 +567,7 @@ START_TEST(no_longer_than_it_is_valid)
     walked("/a/f", "ddf");
     l = take_lease("/a/f");
     for (uint64_t ms = seen_ms; ms < seen_ms + 2 * TTL; ms++) {
-        const bool valid = fp_cache_lookup_inserted(cache, "/a/f", 4, ms, &answer);
+        const bool valid = fp_cache_lookup(cache, "/a/f", 4, FP_ASK_INSERTED, ms, &answer);
 
         ck_assert(valid || !holds_at(&l, ms));
         ck_assert(!valid || holds_at(&l, ms) || ms + FP_SLOT_TICK_MS > seen_ms + TTL);
