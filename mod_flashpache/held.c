@@ -2,7 +2,7 @@
 #include "config.h"
 #include "held.h"
 
-#include "common/clock.h"
+#include "common/known.h"
 #include "common/lease_table.h"
 #include "file.h"
 #include "open_files.h"
@@ -42,22 +42,9 @@ bool fp_held_is_stale(const struct fp_held *h)
     return h->answer->source == FP_SOURCE_STALE;
 }
 
-bool fp_held_steps_hold(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n)
-{
-    const uint64_t now = fp_now_ms();
-
-    if (!fp_lease_view_is_current(view, now))
-        return false;
-    for (unsigned i = n; i-- > 0;) {
-        if (!fp_lease_view_is_valid(view, a->steps[i].slot, a->steps[i].generation, now))
-            return false;
-    }
-    return true;
-}
-
 bool fp_held_holds(const struct fp_held *h)
 {
-    return fp_held_steps_hold(h->view, h->answer, h->answer->n_steps);
+    return fp_known_holds(h->view, h->answer, h->answer->n_steps);
 }
 
 const struct fp_step *fp_held_last(const struct fp_held *h)

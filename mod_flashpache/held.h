@@ -33,8 +33,6 @@ bool fp_held_is_unopened(const struct fp_held *h);
 bool fp_held_is_stale(const struct fp_held *h);
 /* True if the steps are valid now. If they were copied before, the copies were valid ones. There are tables. */
 bool fp_held_holds(const struct fp_held *h);
-/* The same of the first n steps of an answer. */
-bool fp_held_steps_hold(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n);
 
 const struct fp_step *fp_held_last(const struct fp_held *h);
 

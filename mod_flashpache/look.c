@@ -11,6 +11,7 @@
 #include "common/answer_table.h"
 #include "common/client.h"
 #include "common/clock.h"
+#include "common/known.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "common/wire.h"
@@ -195,7 +196,7 @@ static bool look(const struct fp_lease_view *view, const struct fp_look_wish *wi
         return false;
     n = a->n_steps;
     /* Where the steps hold behind the looks, the directory and its access files are as they say. */
-    if (!go_down(wish, above, a) || !fp_held_steps_hold(view, a, n)) {
+    if (!go_down(wish, above, a) || !fp_known_holds(view, a, n)) {
         fp_close(&a->fd);
         return false;
     }

@@ -11,6 +11,7 @@
 #include "common/client.h"
 #include "common/clock.h"
 #include "common/contents.h"
+#include "common/known.h"
 #include "common/lease_table.h"
 #include "common/packet.h"
 #include "held.h"
@@ -84,16 +85,6 @@ static bool have_file(struct fp_held *h)
     return h->file != NULL || (open_by_name(h) && fp_held_take_file(h));
 }
 
-/* Marks the last step and the one above: their records get a second chance. */
-static void mark(const struct fp_lease_view *view, const struct fp_answer *a)
-{
-    const unsigned n = a->n_steps;
-
-    fp_lease_view_reference(view, a->steps[n - 1].slot);
-    if (n > 1)
-        fp_lease_view_reference(view, a->steps[n - 2].slot);
-}
-
 fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r)
 {
     fp_status st;
@@ -119,7 +110,7 @@ fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h
         const struct fp_step *last = fp_held_last(h);
 
         if ((!fresh || a->watched) && fp_held_holds(h) && have_file(h)) {
-            mark(h->view, a);
+            fp_known_mark(h->view, a);
             return FP_OK;
         }
         if (fp_lease_view_is_known(h->view, last->slot, last->generation))
