@@ -106,7 +106,8 @@ struct fp_meta fp_meta_from_stat(const struct stat *st)
                              .blocks = (uint64_t)st->st_blocks,
                              .atime = time_of(&st->st_atim),
                              .mtime = time_of(&st->st_mtim),
-                             .ctime = time_of(&st->st_ctim) };
+                             .ctime = time_of(&st->st_ctim),
+                             .blksize = (uint32_t)st->st_blksize };
 }
 
 bool fp_meta_equal(const struct fp_meta *a, const struct fp_meta *b)
@@ -179,6 +180,7 @@ void fp_put_meta(struct fp_writer *w, const struct fp_meta *m)
     put_time(w, &m->atime);
     put_time(w, &m->mtime);
     put_time(w, &m->ctime);
+    fp_put_u32(w, m->blksize);
 }
 
 static void put_access(struct fp_writer *w, const struct fp_access *x)
@@ -268,7 +270,7 @@ static void get_time(struct fp_reader *r, struct fp_time *t)
 }
 
 /* Each hit decodes the steps of its path, mostly metadata: the room for these is looked at once. */
-#define META_BYTES 88u /* as fp_put_meta() writes: 3 * 4 + 5 * 8, and 3 times of 12 */
+#define META_BYTES 92u /* as fp_put_meta() writes: 4 * 4 + 5 * 8, and 3 times of 12 */
 
 static uint32_t take_u32(const uint8_t **p)
 {
@@ -316,6 +318,7 @@ void fp_get_meta(struct fp_reader *r, struct fp_meta *m)
     m->atime = take_time(&p);
     m->mtime = take_time(&p);
     m->ctime = take_time(&p);
+    m->blksize = take_u32(&p);
     if (m->size > INT64_MAX || !is_time(&m->atime) || !is_time(&m->mtime) || !is_time(&m->ctime))
         r->bad = true;
 }

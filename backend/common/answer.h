@@ -28,6 +28,7 @@ struct fp_meta {
     uint32_t mode, uid, gid;
     uint64_t dev, ino, nlink, size, blocks;
     struct fp_time atime, mtime, ctime;
+    uint32_t blksize;
 };
 
 /*

@@ -75,6 +75,7 @@ void fp_meta_from_statx(struct fp_meta *m, const struct statx *st)
     m->atime = time_of(&st->stx_atime);
     m->mtime = time_of(&st->stx_mtime);
     m->ctime = time_of(&st->stx_ctime);
+    m->blksize = st->stx_blksize;
 }
 
 /* Returns 0 where the kernel does not say (before Linux 5.8). */

@@ -41,7 +41,7 @@ def times(n):
 
 
 def meta(mode, size=0):
-    return struct.pack(">IIIQQQQQ", mode, 33, 33, 64769, 12, 1, size, 8) + times(3)
+    return struct.pack(">IIIQQQQQ", mode, 33, 33, 64769, 12, 1, size, 8) + times(3) + struct.pack(">I", 4096)
 
 
 def access(size=None):

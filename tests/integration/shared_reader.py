@@ -85,6 +85,7 @@ def get_meta(fields):
     for name in ("atime", "mtime", "ctime"):
         seconds, nanoseconds = fields.get("qI")
         meta[name] = seconds * 10**9 + nanoseconds
+    meta["blksize"] = fields.get("I")
     return meta
 
 

@@ -71,7 +71,7 @@ def packed(st):
     times = b"".join(struct.pack(">qI", ns // 10**9, ns % 10**9)
                      for ns in (st.st_atime_ns, st.st_mtime_ns, st.st_ctime_ns))
     return struct.pack(">IIIQQQQQ", st.st_mode, st.st_uid, st.st_gid, st.st_dev, st.st_ino, st.st_nlink,
-                       st.st_size, st.st_blocks) + times
+                       st.st_size, st.st_blocks) + times + struct.pack(">I", st.st_blksize)
 
 
 def right_steps(path):
@@ -226,7 +226,7 @@ def directory_of(path):
 
 
 def huge_step(_path, number):
-    steps = [struct.pack(">HB", 65535, 0) + bytes(88 + 8)] * 64
+    steps = [struct.pack(">HB", 65535, 0) + bytes(92 + 8)] * 64
     return answer("/", number, steps=steps)
 
 

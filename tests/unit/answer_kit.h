@@ -14,7 +14,7 @@
 /* Where the fields of an ANSWER are, in its frame. */
 enum { AT_STATUS = FP_FRAME_HEADER, AT_SOURCE, AT_FLAGS, AT_N_NAMES, AT_N_STEPS, AT_STEPS };
 enum { LOCAL = 2, LEASABLE = 8, WATCHED = 32 }; /* of the flags */
-enum { META_SIZE = 88, META_SIZE_AT = 36, META_NSEC_AT = 60 };
+enum { META_SIZE = 92, META_SIZE_AT = 36, META_NSEC_AT = 60 };
 
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;
@@ -42,6 +42,7 @@ static inline struct fp_meta meta(uint32_t mode)
         .atime = { (int64_t)unit_random(&seed), 999999999 },
         .mtime = { (int64_t)unit_random(&seed), 0 },
         .ctime = { -1, 123456789 },
+        .blksize = (uint32_t)unit_random(&seed),
     };
 
     return m;

@@ -17,6 +17,7 @@ static void assert_same_meta(const struct fp_meta *a, const struct fp_meta *b)
     ck_assert_uint_eq(a->nlink, b->nlink);
     ck_assert_uint_eq(a->size, b->size);
     ck_assert_uint_eq(a->blocks, b->blocks);
+    ck_assert_uint_eq(a->blksize, b->blksize);
     ck_assert_int_eq(a->atime.sec, b->atime.sec);
     ck_assert_uint_eq(a->atime.nsec, b->atime.nsec);
     ck_assert_int_eq(a->mtime.sec, b->mtime.sec);

@@ -97,7 +97,8 @@ static struct fp_meta meta_of(uint32_t mode, uint64_t what, uint32_t generation)
                              .blocks = h + 4,
                              .atime = { (int64_t)h, 5 },
                              .mtime = { (int64_t)generation, 6 },
-                             .ctime = { (int64_t)(h ^ generation), 7 } };
+                             .ctime = { (int64_t)(h ^ generation), 7 },
+                             .blksize = (uint32_t)(h + 5) };
 }
 
 static struct fp_step step_of(uint16_t end, uint32_t mode, uint64_t what, uint32_t generation)

@@ -168,6 +168,7 @@ static inline void assert_meta(const struct fp_meta *m, const struct stat *st)
     ck_assert_uint_eq(m->nlink, st->st_nlink);
     ck_assert_uint_eq(m->size, (uint64_t)st->st_size);
     ck_assert_uint_eq(m->blocks, (uint64_t)st->st_blocks);
+    ck_assert_uint_eq(m->blksize, (uint64_t)st->st_blksize);
     ck_assert_int_eq(m->mtime.sec, st->st_mtim.tv_sec);
     ck_assert_uint_eq(m->mtime.nsec, (uint64_t)st->st_mtim.tv_nsec);
     ck_assert_int_eq(m->ctime.sec, st->st_ctim.tv_sec);
