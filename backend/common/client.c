@@ -625,6 +625,13 @@ static fp_status ask_nothing(const struct link *l, uint64_t id, struct question 
     return FP_OK;
 }
 
+fp_status fp_client_connect(struct fp_client *c)
+{
+    struct question q = { .ask = ask_nothing };
+
+    return ask(c, &q);
+}
+
 fp_status fp_client_view(struct fp_client *c, struct fp_lease_view **view_r)
 {
     struct question q = { .ask = ask_nothing, .view_r = view_r };

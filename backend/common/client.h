@@ -83,6 +83,9 @@ void fp_client_destroy(struct fp_client **client);
  */
 fp_status fp_client_view(struct fp_client *client, struct fp_lease_view **view_r);
 
+/* Connects, unless a connection is idle.  FP_OK, or as fp_client_lookup(). */
+fp_status fp_client_connect(struct fp_client *client);
+
 /*
  * Asks for a path in normal form.  FP_OK: *a is the daemon's answer, whose
  * status may be a reason why there is none; a->fd is the caller's.

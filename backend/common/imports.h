@@ -17,8 +17,9 @@ struct fp_import {
 };
 
 /*
- * Leads the calls of the object that has that address in it.  Returns how many of the n functions it calls, or -1,
- * *why_r (a text) and errno (0: none): some may have been led.  For an object that no other thread calls meanwhile.
+ * Leads the calls of the object that has that address in it. Returns how many of the n functions it
+ * calls, or -1, *why_r (a text) and errno (0: none): some may have been led. For an object that no
+ * other thread calls meanwhile.
  */
 int fp_imports_lead(const void *inside, const struct fp_import *imports, size_t n, const char **why_r);
 

@@ -52,6 +52,7 @@ ELSEWHERE = {
     "dnf install": "test_recipes: make rpm; test_rpm_is_built_of_what_install_md_names",
     "apachectl": "test_auto_daemon",
     "systemctl enable": "systemd's: test_service plays it",
+    "mkdir -p /etc/systemd/system/php": "systemd's: test_program_files sets the same environment",
     "ACL SETUSER": "test_fleet",
     "redis-cli": "test_fleet",
     "[Service]": "systemd's",

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.needs_flashpache,
               pytest.mark.skipif(not shutil.which("make"), reason="needs make")]
 PROGRAMS = {"flashpached", "flashpachectl"}
 MODULES = {"mod_flashpache.so", "mod_flashpache_srpt.so"}
+LIBRARY = {"libflashpache_files.so", "php-fpm.conf"}       # of PHP's own calls
 COMPLETIONS = ("completions", "site-functions", "vendor_completions.d")     # of bash, zsh, fish
 OF_THE_REPOSITORY = {".clang-format", ".gitignore"}        # of no use to those who only build
 MANUALS = {"flashpached.8", "flashpachectl.8", "flashpached.conf.5"}
@@ -41,7 +42,7 @@ def test_installed_used_and_removed(lab, base, stage):
     for path in stage("install"):
         (completion if path.parent.name in COMPLETIONS else found)[path.name] = path
     assert set(completion) == {"flashpachectl", "_flashpachectl", "flashpachectl.fish"}
-    assert set(found) == PROGRAMS | MODULES | MANUALS
+    assert set(found) == PROGRAMS | MODULES | LIBRARY | MANUALS
     assert found["flashpached"].stat().st_mode & 0o777 == 0o711
     for name in PROGRAMS:
         assert os.access(found[name], os.X_OK)

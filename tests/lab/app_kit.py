@@ -57,16 +57,18 @@ def give_away(*paths):
 
 
 class Service:
-    """A program in the foreground, with a log."""
+    """A program in the foreground, with a log, and with more environment for its next start."""
 
     def __init__(self, directory):
+        self.environment = {}
         self.dir = Path(directory)
         self.dir.mkdir(parents=True)
         self.process = None
 
     def start(self):
         with open(self.dir / "log", "ab") as log:
-            self.process = subprocess.Popen([*around(), *map(str, self.command())], stdin=subprocess.DEVNULL, stdout=log,
+            self.process = subprocess.Popen([*around(), *(f"{name}={value}" for name, value in self.environment.items()),
+                                             *map(str, self.command())], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, start_new_session=True)
         wait_for(self.is_up, f"{self.socket} of {self.command()[0]}", 60)
         return self

@@ -19,6 +19,7 @@ PROGRAMS = ("backend", "mod_flashpache")
 ORDERS = (
     "backend lookup admin ipc fleet workers cache changes privsep conf common",
     "ctl conf common",
+    "files common",
     "mod_flashpache status common",
     "httpd13 mod_flashpache status common",
     "httpd22 mod_flashpache status common",

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that a program finds in the place of the C library's, by LD_PRELOAD.  php-fpm's own calls lead
+ * here by their names.  Its extensions are loaded with RTLD_DEEPBIND, which looks for names in the C library first:
+ * their import tables are led here when they come.
+ *
+ * What is not here is the C library's: statx() tells what no answer has, and what is opened is the kernel's.
+ */
+#include "config.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/imports.h"
+#include "files/answers.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* The C library's own functions. */
+static struct {
+    int (*stat)(const char *, struct stat *);
+    int (*lstat)(const char *, struct stat *);
+    int (*fstatat)(int, const char *, struct stat *, int);
+    int (*access)(const char *, int);
+    int (*faccessat)(int, const char *, int, int);
+    void *(*dlopen)(const char *, int);
+    int (*unshare)(int);
+    int (*setns)(int, int);
+    int (*chroot)(const char *);
+} libc;
+
+/* Another library's constructor may call before ours. */
+#define REAL(name) \
+    (libc.name != NULL ? libc.name : (*(void **)&libc.name = dlsym(RTLD_NEXT, #name), libc.name))
+
+/* ---- metadata ---- */
+
+static struct timespec time_of(const struct fp_time *t)
+{
+    return (struct timespec){ t->sec, (long)t->nsec };
+}
+
+/* False: the answer lacks something of it. */
+static bool fill(struct stat *st, const struct fp_meta *m)
+{
+    if (S_ISCHR(m->mode) || S_ISBLK(m->mode))
+        return false;
+    *st = (struct stat){ .st_dev = m->dev,
+                         .st_ino = m->ino,
+                         .st_mode = m->mode,
+                         .st_nlink = m->nlink,
+                         .st_uid = m->uid,
+                         .st_gid = m->gid,
+                         .st_size = (off_t)m->size,
+                         .st_blksize = (blksize_t)m->blksize,
+                         .st_blocks = (blkcnt_t)m->blocks,
+                         .st_atim = time_of(&m->atime),
+                         .st_mtim = time_of(&m->mtime),
+                         .st_ctim = time_of(&m->ctime) };
+    return true;
+}
+
+/* True if that was the answer to the call: *result_r, and errno. */
+static bool answer_stat(const char *path, struct stat *st, bool follow, int *result_r)
+{
+    struct fp_files_found f;
+    const int found = fp_files_find(path, follow, &f);
+
+    if (found == FP_FILES_UNKNOWN || (found == 0 && !fill(st, &f.meta)))
+        return false;
+    if (found != 0)
+        errno = found;
+    *result_r = found == 0 ? 0 : -1;
+    return true;
+}
+
+/* F_OK needs no right but that of passing the directories, and the daemon had that.  It has opened a file that is readable.
+ * All else is the kernel's to decide: access lists, read-only mounts and attributes. */
+static bool answer_access(const char *path, int mode, int *result_r)
+{
+    struct fp_files_found f;
+    const int found = (mode & ~R_OK) == 0 ? fp_files_find(path, true, &f) : FP_FILES_UNKNOWN;
+
+    if (found == FP_FILES_UNKNOWN || (found == 0 && mode == R_OK && !f.readable))
+        return false;
+    if (found != 0)
+        errno = found;
+    *result_r = found == 0 ? 0 : -1;
+    return true;
+}
+
+EXPORTED int stat(const char *path, struct stat *st)
+{
+    int result;
+
+    return answer_stat(path, st, true, &result) ? result : REAL(stat)(path, st);
+}
+
+EXPORTED int lstat(const char *path, struct stat *st)
+{
+    int result;
+
+    return answer_stat(path, st, false, &result) ? result : REAL(lstat)(path, st);
+}
+
+EXPORTED int fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+    int result;
+
+    if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) == 0
+        && answer_stat(path, st, (flags & AT_SYMLINK_NOFOLLOW) == 0, &result))
+        return result;
+    return REAL(fstatat)(dir, path, st, flags);
+}
+
+EXPORTED int access(const char *path, int mode)
+{
+    int result;
+
+    return answer_access(path, mode, &result) ? result : REAL(access)(path, mode);
+}
+
+/* The effective ids are the real ones, or there is no answer. */
+EXPORTED int faccessat(int dir, const char *path, int mode, int flags)
+{
+    int result;
+
+    if ((flags & ~AT_EACCESS) == 0 && answer_access(path, mode, &result))
+        return result;
+    return REAL(faccessat)(dir, path, mode, flags);
+}
+
+/* ---- the same by other names: of programs for large files, and of those built before glibc 2.33 ---- */
+
+#if __SIZEOF_POINTER__ == 8
+#define STAT64(name, parameters, call) \
+    EXPORTED int name parameters; \
+    EXPORTED int name parameters \
+    { \
+        return call; \
+    }
+
+_Static_assert(sizeof(struct stat) == sizeof(struct stat64), "there is one struct stat");
+STAT64(stat64, (const char *path, struct stat64 *st), stat(path, (struct stat *)st))
+STAT64(lstat64, (const char *path, struct stat64 *st), lstat(path, (struct stat *)st))
+STAT64(fstatat64, (int dir, const char *path, struct stat64 *st, int flags),
+       fstatat(dir, path, (struct stat *)st, flags))
+STAT64(__xstat, (int version, const char *path, struct stat *st), ((void)version, stat(path, st)))
+STAT64(__lxstat, (int version, const char *path, struct stat *st), ((void)version, lstat(path, st)))
+STAT64(__fxstatat, (int version, int dir, const char *path, struct stat *st, int flags),
+       ((void)version, fstatat(dir, path, st, flags)))
+STAT64(__xstat64, (int version, const char *path, struct stat *st), ((void)version, stat(path, st)))
+STAT64(__lxstat64, (int version, const char *path, struct stat *st), ((void)version, lstat(path, st)))
+STAT64(__fxstatat64, (int version, int dir, const char *path, struct stat *st, int flags),
+       ((void)version, fstatat(dir, path, st, flags)))
+#endif
+
+/* ---- what the process sees of the file system ---- */
+
+EXPORTED int unshare(int flags)
+{
+    fp_files_end();
+    return REAL(unshare)(flags);
+}
+
+EXPORTED int setns(int fd, int type)
+{
+    fp_files_end();
+    return REAL(setns)(fd, type);
+}
+
+EXPORTED int chroot(const char *path)
+{
+    fp_files_end();
+    return REAL(chroot)(path);
+}
+
+/* ---- extensions ---- */
+
+#define LED(name) { #name, NULL, (fp_function *)name }
+
+static void lead(const struct link_map *object)
+{
+    static const struct fp_import imports[] = {
+        LED(stat), LED(lstat), LED(fstatat), LED(access), LED(faccessat),
+#if __SIZEOF_POINTER__ == 8
+        LED(stat64), LED(lstat64), LED(fstatat64), LED(__xstat), LED(__lxstat), LED(__fxstatat),
+        LED(__xstat64), LED(__lxstat64), LED(__fxstatat64),
+#endif
+        LED(unshare), LED(setns), LED(chroot),
+    };
+    const char *why;
+
+    fp_imports_lead(object->l_ld, imports, sizeof(imports) / sizeof(imports[0]), &why);
+}
+
+EXPORTED void *dlopen(const char *name, int flags)
+{
+    void *handle = REAL(dlopen)(name, flags);
+
+    if (handle != NULL && name != NULL && (flags & RTLD_DEEPBIND) != 0)
+        lead(handle);
+    return handle;
+}
+
+/* ---- for tests ---- */
+
+EXPORTED unsigned long flashpache_files_answered(void);
+EXPORTED unsigned long flashpache_files_answered(void)
+{
+    return fp_files_answered();
+}
+
+/* ---- begin ---- */
+
+#define OWN_NAME "libflashpache_files"
+
+/* A program that this one starts looks itself.  php-fpm starts itself anew to reload, in its first process; it
+ * starts others in those that it forked. */
+static void not_for_others(void)
+{
+    char *list = getenv("LD_PRELOAD"), *from = list, *to = list;
+
+    while (from != NULL && *from != '\0') {
+        const size_t len = strcspn(from, ": "), with = len + (from[len] != '\0');
+
+        if (memmem(from, len, OWN_NAME, strlen(OWN_NAME)) == NULL) {
+            memmove(to, from, with);
+            to += with;
+        }
+        from += with;
+    }
+    if (list != NULL)
+        *to = '\0';
+}
+
+/* Before php-fpm clears the environment of its workers. */
+__attribute__((constructor)) static void begin(void)
+{
+    const char *roots = getenv("FLASHPACHE_FILES"), *socket = getenv("FLASHPACHE_SOCKET");
+    const char *elsewhere = getenv("FLASHPACHE_ELSEWHERE");
+
+    if (socket == NULL)
+        socket = FP_DEFAULT_SOCKET;
+    if (roots != NULL && fp_files_begin(roots, socket, elsewhere != NULL && strcmp(elsewhere, "yes") == 0))
+        pthread_atfork(NULL, NULL, not_for_others);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program that asks for files as it is told, a word on a line of its standard input at a time, and says how it went.
+ *
+ *   stat PATH      "0", or the error's number
+ *   until PATH     asks until an answer comes from memory: "yes", or "no" after two seconds
+ *   count PATH     asks 1,000 times: how many answers came from memory
+ *   fork           the next words are a forked process's
+ *   limit N        may have so many descriptors from now on: "0", or the error's number
+ *   close          closes all descriptors but the first three
+ *   load LIBRARY   loads it as PHP loads an extension, and the next words are about its own calls
+ *   preload        LD_PRELOAD, as a program would get it that this one starts
+ *   namespace      another mount namespace: "0", or the error's number
+ *   threads PATH   eight threads ask at once, 20,000 times each: how many answers were wrong
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS 8
+
+static int own_stat(const char *path, struct stat *st)
+{
+    return stat(path, st);
+}
+
+static int (*look)(const char *, struct stat *) = own_stat;
+static unsigned long (*answered)(void);
+
+static unsigned long count(const char *path, int times)
+{
+    const unsigned long before = answered != NULL ? answered() : 0;
+    struct stat st;
+
+    for (int i = 0; i < times; i++)
+        look(path, &st);
+    return answered != NULL ? answered() - before : 0;
+}
+
+static const char *until(const char *path)
+{
+    for (int i = 0; i < 2000; i++) {
+        if (count(path, 1) > 0)
+            return "yes";
+        nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+    }
+    return "no";
+}
+
+static void *ask_all_the_time(void *path)
+{
+    struct stat st;
+    long wrong = 0;
+
+    for (int i = 0; i < 20000; i++) {
+        errno = 4711;
+        wrong += stat(path, &st) != 0 || errno != 4711;
+    }
+    return (void *)wrong;
+}
+
+static long threads(char *path)
+{
+    pthread_t all[THREADS];
+    long wrong = 0;
+    void *each;
+
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&all[i], NULL, ask_all_the_time, path);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(all[i], &each);
+        wrong += (long)each;
+    }
+    return wrong;
+}
+
+static void load(const char *library)
+{
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_GLOBAL | RTLD_DEEPBIND);
+
+    if (handle == NULL)
+        exit(3);
+    *(void **)&look = dlsym(handle, "extension_stat");
+}
+
+static int limit(rlim_t descriptors)
+{
+    struct rlimit now;
+
+    getrlimit(RLIMIT_NOFILE, &now);
+    now.rlim_cur = descriptors;
+    return setrlimit(RLIMIT_NOFILE, &now) == 0 ? 0 : errno;
+}
+
+static void go_on_in_a_child(void)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0)
+        return;
+    waitpid(child, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 4);
+}
+
+static void obey(const char *word, char *path)
+{
+    struct stat st;
+
+    if (strcmp(word, "stat") == 0)
+        printf("%d\n", look(path, &st) == 0 ? 0 : errno);
+    else if (strcmp(word, "until") == 0)
+        printf("%s\n", until(path));
+    else if (strcmp(word, "count") == 0)
+        printf("%lu\n", count(path, 1000));
+    else if (strcmp(word, "fork") == 0)
+        go_on_in_a_child(), printf("forked\n");
+    else if (strcmp(word, "limit") == 0)
+        printf("%d\n", limit((rlim_t)atoi(path)));
+    else if (strcmp(word, "close") == 0)
+        printf("%d\n", close_range(3, ~0u, 0));
+    else if (strcmp(word, "load") == 0)
+        load(path), printf("loaded\n");
+    else if (strcmp(word, "preload") == 0)
+        printf("%s\n", getenv("LD_PRELOAD") != NULL ? getenv("LD_PRELOAD") : "");
+    else if (strcmp(word, "namespace") == 0)
+        printf("%d\n", unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? 0 : errno);
+    else if (strcmp(word, "threads") == 0)
+        printf("%ld\n", threads(path));
+    fflush(stdout);
+}
+
+int main(void)
+{
+    char line[5000], *path;
+
+    setvbuf(stdin, NULL, _IONBF, 0);
+    *(void **)&answered = dlsym(RTLD_DEFAULT, "flashpache_files_answered");
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        path = strchr(line, ' ');
+        if (path != NULL)
+            *path++ = '\0';
+        obey(line, path);
+    }
+    return 0;
+}

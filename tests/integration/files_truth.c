@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Is a preloaded library's answer true right after a change?  Makes changes one after another, in this process or in
+ * another one, and after each compares what stat(), lstat() and access() say with what the kernel says.
+ *
+ *   files_truth DIRECTORY own|other CHANGES SEED
+ *
+ * Prints "changes N answered N of them fresh N wrong N": fresh are answers to a question about what had been answered just
+ * before the change, so that an old answer was there to be wrong with.  Ends with 1 if one was wrong.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATHS 12
+#define CALLS (4 * PATHS)
+
+static unsigned long (*answered)(void);
+static char base[3000];
+static int wrong;
+static const char *what = "nothing";
+
+/* d may become e, and link leads to one of them. */
+static const char *const names[PATHS] = { "d",      "d/f0",   "d/f1",      "d/s",  "d/s/g", "e",
+                                          "e/f0",   "link",   "link/f0",   "link/s/g", "to", "d/f0/below" };
+
+static const char *at(const char *name)
+{
+    static char room[4][4096];
+    static int next;
+    char *path = room[next++ % 4];
+
+    snprintf(path, sizeof(room[0]), "%s/%s", base, name);
+    return path;
+}
+
+/* ---- changes ---- */
+
+static void put(const char *name, int flags, unsigned bytes)
+{
+    int fd = open(at(name), O_WRONLY | O_CREAT | flags, 0644);
+
+    if (fd == -1)
+        return;
+    while (bytes-- > 0 && write(fd, "x", 1) == 1)
+        ;
+    close(fd);
+}
+
+static void make_link(const char *target, const char *name)
+{
+    unlink(at("new"));
+    if (symlink(target, at("new")) == 0)
+        rename(at("new"), at(name));
+}
+
+static int append(void) { put("d/f0", O_APPEND, 3); return 0; }
+static int overwrite(void) { put("d/f1", O_TRUNC, 7); return 0; }
+static int create(void) { put("d/s/g", O_EXCL, 1); return 0; }
+static int remove_file(void) { return unlink(at("d/s/g")); }
+static int remove_first(void) { return unlink(at("d/f0")); }
+static int replace(void) { put("d/new", O_TRUNC, 5); return rename(at("d/new"), at("d/f0")); }
+static int rename_file(void) { return rename(at("d/f1"), at("d/f0")); }
+static int closed(void) { return chmod(at("d/f0"), 0200); }
+static int opened(void) { return chmod(at("d/f0"), 0644); }
+static int shut(void) { return chmod(at("d/s"), 0600); }
+static int unshut(void) { return chmod(at("d/s"), 0755); }
+static int shorten(void) { return truncate(at("d/f1"), 2); }
+static int touch(void) { return utimensat(AT_FDCWD, at("d/f1"), NULL, 0); }
+static int make_dir(void) { return mkdir(at("d/s"), 0755); }
+static int remove_dir(void) { unlink(at("d/s/g")); return rmdir(at("d/s")); }
+static int rename_above(void) { return rename(at("d"), at("e")); }
+static int rename_back(void) { return rename(at("e"), at("d")); }
+static int lead_to_d(void) { make_link("d", "link"); return 0; }
+static int lead_to_e(void) { make_link("e", "link"); return 0; }
+static int lead_file(void) { make_link("d/f1", "to"); return 0; }
+static int lead_nowhere(void) { make_link("none", "to"); return 0; }
+static int second_name(void) { return link(at("d/f1"), at("d/f0")); }
+static int make_both(void) { mkdir(at("e"), 0755); put("e/f0", 0, 2); return 0; }
+
+static const struct {
+    const char *name;
+    int (*make)(void);
+} changes[] = {
+#define CHANGE(f) { #f, f }
+    CHANGE(append), CHANGE(overwrite), CHANGE(create), CHANGE(remove_file), CHANGE(remove_first), CHANGE(replace),
+    CHANGE(rename_file), CHANGE(closed), CHANGE(opened), CHANGE(shut), CHANGE(unshut), CHANGE(shorten), CHANGE(touch),
+    CHANGE(make_dir), CHANGE(remove_dir), CHANGE(rename_above), CHANGE(rename_back), CHANGE(lead_to_d), CHANGE(lead_to_e),
+    CHANGE(lead_file), CHANGE(lead_nowhere), CHANGE(second_name), CHANGE(make_both),
+};
+
+/* ---- looks ---- */
+
+static bool same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_mode == b->st_mode && a->st_nlink == b->st_nlink
+           && a->st_uid == b->st_uid && a->st_gid == b->st_gid && a->st_rdev == b->st_rdev && a->st_size == b->st_size
+           && a->st_blksize == b->st_blksize && a->st_blocks == b->st_blocks
+           && memcmp(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim)) == 0
+           && memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim)) == 0;
+}
+
+static void tell(const char *call, const char *path, int ours, int true_errno, const struct stat *a, const struct stat *b)
+{
+    if (wrong++ < 5)
+        printf("%s(%s) after %s: errno %d, really %d; inode %lu mode %o links %lu size %ld blocks %ld block %ld time %ld.%09ld, "
+               "really %lu %o %lu %ld %ld %ld %ld.%09ld\n",
+               call, path, what, ours, true_errno, a->st_ino, a->st_mode, a->st_nlink, a->st_size, a->st_blocks, a->st_blksize,
+               a->st_ctim.tv_sec, a->st_ctim.tv_nsec, b->st_ino, b->st_mode, b->st_nlink, b->st_size, b->st_blocks, b->st_blksize,
+               b->st_ctim.tv_sec, b->st_ctim.tv_nsec);
+}
+
+static void look_at(const char *path)
+{
+    struct stat a = { 0 }, b = { 0 };
+    int ours, real;
+
+    errno = 0;
+    ours = stat(path, &a) == 0 ? 0 : errno;
+    real = syscall(SYS_newfstatat, AT_FDCWD, path, &b, 0) == 0 ? 0 : errno;
+    if (ours != real || (real == 0 && !same(&a, &b)))
+        tell("stat", path, ours, real, &a, &b);
+    ours = lstat(path, &a) == 0 ? 0 : errno;
+    real = syscall(SYS_newfstatat, AT_FDCWD, path, &b, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    if (ours != real || (real == 0 && !same(&a, &b)))
+        tell("lstat", path, ours, real, &a, &b);
+    ours = access(path, F_OK) == 0 ? 0 : errno;
+    real = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 ? 0 : errno;
+    if (ours != real)
+        tell("access F_OK", path, ours, real, &a, &b);
+    ours = access(path, R_OK) == 0 ? 0 : errno;
+    real = syscall(SYS_faccessat, AT_FDCWD, path, R_OK) == 0 ? 0 : errno;
+    if (ours != real)
+        tell("access R_OK", path, ours, real, &a, &b);
+}
+
+/* How many of the calls were answered. */
+static unsigned look(void)
+{
+    const unsigned long before = answered != NULL ? answered() : 0;
+
+    for (int i = 0; i < PATHS; i++)
+        look_at(at(names[i]));
+    return (unsigned)((answered != NULL ? answered() : 0) - before);
+}
+
+static void rest(long us)
+{
+    nanosleep(&(struct timespec){ 0, us * 1000 }, NULL);
+}
+
+/* ---- the other process ---- */
+
+static int to[2], from[2];
+
+static void begin_other(void)
+{
+    unsigned char k;
+
+    if (pipe(to) == -1 || pipe(from) == -1)
+        exit(2);
+    if (fork() != 0)
+        return;
+    close(to[1]);
+    while (read(to[0], &k, 1) == 1) {
+        changes[k].make();
+        if (write(from[1], &k, 1) != 1)
+            break;
+    }
+    _exit(0);
+}
+
+static void change(int k, bool other)
+{
+    unsigned char byte = (unsigned char)k;
+
+    what = changes[k].name;
+    if (!other)
+        changes[k].make();
+    else if (write(to[1], &byte, 1) != 1 || read(from[0], &byte, 1) != 1)
+        exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    const int n_changes = sizeof(changes) / sizeof(changes[0]);
+    unsigned long total = 0, fresh = 0;
+    unsigned seed;
+    bool other;
+    int n;
+
+    if (argc != 5)
+        return 2;
+    snprintf(base, sizeof(base), "%s", argv[1]);
+    other = strcmp(argv[2], "other") == 0;
+    n = atoi(argv[3]);
+    seed = (unsigned)atoi(argv[4]);
+    *(void **)&answered = dlsym(RTLD_DEFAULT, "flashpache_files_answered");
+    if (other)
+        begin_other();
+    make_dir();
+    for (int i = 0; i < n; i++) {
+        unsigned best = 0, now;
+
+        /* Until answers are there that the change could make wrong: the daemon looks meanwhile. */
+        for (int tries = 0; tries < 6 && best < CALLS / 2; tries++) {
+            now = look();
+            best = now > best ? now : best;
+            rest(500);
+        }
+        change((int)(rand_r(&seed) % (unsigned)n_changes), other);
+        now = look();
+        total += now;
+        fresh += best > 0 ? now : 0;
+    }
+    printf("changes %d answered %lu of them fresh %lu wrong %d\n", n, total, fresh, wrong);
+    return wrong > 0;
+}

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program's own calls on paths, answered from the daemon's memory by libflashpache_files.so: as true as the kernel's,
+for those alone whom the daemon would answer, and the program goes on when nobody answers any more."""
+
+import errno
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+import files_kit
+import filesystems
+import tree
+from httpd import user_ids
+from trace import Trace
+from waiting import wait_for
+
+pytestmark = pytest.mark.needs_flashpache
+CHANGES = int(os.environ.get("FLASHPACHE_CHANGES", "300"))
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def daemon(lab):
+    return lab.daemon("files", ttl_ms=60000).start()
+
+
+@pytest.fixture(scope="module")
+def truth(base):
+    return files_kit.compiled(base, "files_truth.c")
+
+
+@pytest.fixture(scope="module")
+def program(base):
+    return files_kit.compiled(base, "files_program.c", "-pthread")
+
+
+@pytest.fixture
+def site(base, request):
+    root = base / request.node.name.replace("/", "-")[-30:]
+    tree.put(root / "a/b/file.php", "<?php\n")
+    (root / "a/link").symlink_to("b")
+    os.chown(root, *user_ids())
+    return root
+
+
+class Program:
+    """One that runs, and does a word at a time."""
+
+    def __init__(self, program, roots, socket, around=None, **more):
+        around = files_kit.as_user() if around is None else around
+        self.process = subprocess.Popen([*around, program], env=files_kit.environment(roots, socket, **more), text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=1)
+
+    def __call__(self, word, path=""):
+        self.process.stdin.write(f"{word} {path}\n" if path else f"{word}\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, f"the program ended: {self.process.wait(10)}"
+        return line.strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        assert self.process.wait(20) == 0
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def running(program, site, daemon):
+    with Program(program, site, daemon.socket) as p:
+        yield p
+
+
+# ---- truth ----
+
+@pytest.mark.parametrize("writer", ["own", "other"])
+@pytest.mark.parametrize("kind", filesystems.KINDS)
+def test_every_change_is_in_the_next_answer(kind, writer, truth, lab, base, slow_directory):
+    daemon = lab.daemon(f"t{kind}{writer}", ttl_ms=60000).start()
+    own = base / f"{kind}-{writer}"
+    own.mkdir()
+    with filesystems.directory(kind, own, slow_directory) as directory:
+        site = directory / "site"
+        site.mkdir()
+        os.chown(site, *user_ids())
+        done = files_kit.run([truth, site, writer, CHANGES, 11], site, daemon.socket)
+        assert done.returncode == 0, done.stdout + done.stderr
+        fresh = int(re.search(r"fresh (\d+) wrong 0", done.stdout)[1])
+        assert fresh > CHANGES, "hardly an answer came from memory: nothing was tested"
+
+
+def test_paths_that_are_written_otherwise(running, site):
+    assert running("until", site / "a/b/file.php") == "yes"
+    for text, expected in (("a//b/./file.php", 0), ("a/link/file.php", 0), ("a/b/", 0), ("a/b/.", 0), ("a/link/", 0),
+                           ("a/b/file.php/", errno.ENOTDIR), ("a/b/file.php/x", errno.ENOTDIR), ("a/b/none", errno.ENOENT),
+                           ("a/link/../b/file.php", 0), ("a/b/../../../" + site.name + "/a", 0)):
+        for _ in range(3):
+            assert running("stat", f"{site}/{text}") == str(expected), text
+    assert running("count", f"{site}/a//b/./file.php") == "1000"
+    assert running("count", f"{site}/a/b/../b/file.php") == "0"
+
+
+def test_nothing_is_asked_of_the_kernel(running, site, tmp_path):
+    path = site / "a/b/file.php"
+    assert running("until", path) == "yes"
+    with Trace([running.process.pid], tmp_path / "trace", files_kit.KERNEL_CALLS) as trace:
+        assert running("count", path) == "1000"
+    assert not [line for line in trace.lines() if str(path) in line]
+
+
+def test_an_extension_that_looks_in_the_c_library_first(running, site, base):
+    assert running("until", site / "a/b/file.php") == "yes"
+    assert running("load", files_kit.compiled(base, "files_extension.c", "-shared", "-fPIC")) == "loaded"
+    assert running("count", site / "a/b/file.php") == "1000"
+
+
+def test_threads(running, site):
+    assert running("until", site / "a/b/file.php") == "yes"
+    assert running("threads", site / "a/b/file.php") == "0"
+
+
+# ---- who is answered ----
+
+def who(name, *command):
+    return pytest.param(command, id=name)
+
+
+@pytest.mark.parametrize("around", [who("root"), who("another-user", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
+                                    who("saved-uid", "setpriv", "--euid=www-data", "--egid=www-data", "--groups=www-data"),
+                                    who("other-groups", "setpriv", "--reuid=www-data", "--regid=www-data", "--groups=www-data,daemon"),
+                                    who("a-capability", "setpriv", "--reuid=www-data", "--regid=www-data", "--init-groups",
+                                        "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")])
+def test_others_look_themselves(around, program, site, daemon):
+    private = tree.put(site / "a/private/file", "x\n")
+    os.chown(private.parent, *user_ids())
+    private.parent.chmod(0o700)
+    with Program(program, site, daemon.socket) as p:
+        assert p("until", private) == "yes"
+    by_kernel = subprocess.run([*around, "test", "-e", private], capture_output=True).returncode
+    with Program(program, site, daemon.socket, list(around)) as p:
+        assert p("count", private) == "0"
+        assert (p("stat", private) == "0") == (by_kernel == 0)
+
+
+def test_who_is_refused_stops_asking(program, site, daemon, tmp_path):
+    around = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    with Program(program, site, daemon.socket, around) as p:
+        with Trace([p.process.pid], tmp_path / "trace", "socket,connect") as trace:
+            for _ in range(5):
+                assert p("count", site / "a/b/file.php") == "0"
+    assert len([line for line in trace.lines() if "connect(" in line]) <= 1
+
+
+def test_other_files_are_the_kernels(running, site, base):
+    outside = tree.put(base / (site.name + "-beside") / "file", "x\n")
+    assert running("until", site / "a/b/file.php") == "yes"
+    assert running("stat", outside) == "0" and running("count", outside) == "0"
+
+
+def test_another_mount_namespace(program, site, daemon, base):
+    """Other mounts than the daemon's: nobody answers, unless the operator vouches. The same ones by another namespace: it does."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("needs root to make mount namespaces")
+    (base / "elsewhere").mkdir(exist_ok=True)
+    other_mount = f"mount -t tmpfs none {base}/elsewhere &&"
+    for mount, more, expected in ((other_mount, {}, "no"), (other_mount, {"FLASHPACHE_ELSEWHERE": "yes"}, "yes"), ("", {}, "yes")):
+        around = ["unshare", "--mount", "sh", "-c", f'{mount} exec setpriv --reuid=www-data --regid=www-data --init-groups "$@"', "sh"]
+        with Program(program, site, daemon.socket, around, **more) as p:
+            assert p("until", site / "a/b/file.php") == expected
+
+
+def test_a_process_that_leaves_its_namespace(running, site):
+    assert running("until", site / "a/b/file.php") == "yes"
+    running("namespace")
+    assert running("count", site / "a/b/file.php") == "0"
+
+
+def test_programs_that_it_starts_look_themselves(running, site):
+    assert "libflashpache_files" in running("preload")
+    running("fork")
+    assert "libflashpache_files" not in running("preload")
+    assert running("until", site / "a/b/file.php") == "yes"
+
+
+def test_other_libraries_are_left_in_the_environment(program, site, daemon, base):
+    other = files_kit.compiled(base, "files_extension.c", "-shared", "-fPIC")
+    both = f"{files_kit.environment('', '')['LD_PRELOAD']}:{other}"
+    with Program(program, site, daemon.socket, LD_PRELOAD=both) as p:
+        p("fork")
+        assert p("preload") == str(other)
+
+
+# ---- faults ----
+
+def test_without_a_daemon(program, site, base):
+    with Program(program, site, base / "nowhere") as p:
+        assert p("stat", site / "a/b/file.php") == "0" and p("stat", site / "none") == str(errno.ENOENT)
+        assert p("count", site / "a/b/file.php") == "0"
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_the_daemon_ends_and_comes_back(end, program, site, lab):
+    daemon = lab.daemon(f"ends-{end}", ttl_ms=60000).start()
+    path = site / "a/b/file.php"
+    with Program(program, site, daemon.socket) as p:
+        assert p("until", path) == "yes"
+        getattr(daemon, end)()
+        path.unlink()
+        assert p("stat", path) == str(errno.ENOENT)
+        path.write_text("again\n")
+        assert p("stat", path) == "0" and p("count", path) == "0"
+        daemon.start()
+        wait_for(lambda: p("until", path) == "yes", "answers of the new daemon")
+        path.unlink()
+        assert p("stat", path) == str(errno.ENOENT)
+
+
+def test_a_daemon_that_hangs(program, site, lab):
+    daemon = lab.daemon("hangs", ttl_ms=60000).start()
+    path = site / "a/b/file.php"
+    with Program(program, site, daemon.socket) as p:
+        assert p("until", path) == "yes"
+        daemon.signal(signal.SIGSTOP)
+        try:
+            path.unlink()
+            assert p("stat", path) == str(errno.ENOENT)
+        finally:
+            daemon.signal(signal.SIGCONT)
+        path.write_text("again\n")
+        assert p("stat", path) == "0"
+
+
+def test_a_reload_with_other_tables(program, site, lab):
+    daemon = lab.daemon("reloads", ttl_ms=60000).start()
+    path = site / "a/b/file.php"
+    with Program(program, site, daemon.socket) as p:
+        assert p("until", path) == "yes"
+        daemon.settings["max_entries"] = 5000
+        daemon.write_config()
+        daemon.signal(signal.SIGHUP)
+        wait_for(lambda: p("count", path) == "0" or "FP0003" in daemon.log_text(), "the former tables to end")
+        wait_for(lambda: p("until", path) == "yes", "answers from the new tables")
+
+
+def test_its_descriptors_are_closed(running, site):
+    path = site / "a/b/file.php"
+    assert running("until", path) == "yes"
+    assert running("close") == "0"
+    path.unlink()
+    assert running("stat", path) == str(errno.ENOENT)
+    path.write_text("again\n")
+    assert running("stat", path) == "0"
+    wait_for(lambda: running("until", path) == "yes", "a connection anew")
+
+
+def test_a_forked_process_asks_by_itself(running, site):
+    path = site / "a/b/file.php"
+    assert running("until", path) == "yes"
+    running("fork")
+    assert running("until", path) == "yes"
+    path.unlink()
+    assert running("stat", path) == str(errno.ENOENT)
+
+
+def test_without_memory(program, site, daemon):
+    with Program(program, site, daemon.socket, ["prlimit", "--as=60000000", *files_kit.as_user()]) as p:
+        assert p("stat", site / "a/b/file.php") == "0"
+        p("count", site / "a/b/file.php")
+        assert p("stat", site / "none") == str(errno.ENOENT)
+
+
+def test_without_descriptors(running, site):
+    path = site / "a/b/file.php"
+    assert running("limit", 3) == "0"
+    assert running("count", path) == "0"
+    assert running("stat", path) == "0" and running("stat", site / "none") == str(errno.ENOENT)
+    assert running("limit", 100) == "0"
+    wait_for(lambda: running("until", path) == "yes", "a connection")

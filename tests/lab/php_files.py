@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Seconds that a page of an application in PHP takes, with PHP's own calls answered by libflashpache_files.so and without.
+
+One php-fpm process, one request after another through Flashpache, on local disk and on slowfs (2 ms for each lookup,
+getattr and open). Run it after scripts/compare --app APP has brought the application:
+
+  FLASHPACHE_BUILD=$PWD/build tests/lab/php_files.py --app wordpress
+"""
+
+import itertools
+import statistics
+import sys
+import time
+
+import app_compare
+import app_kit
+import call_count
+import lab_kit
+from fetch import Client
+from lab_kit import say
+
+LIBRARY = lab_kit.BUILD / ".libs/libflashpache_files.so"
+SETTINGS = {"defaults": {}, "recommended": {**app_compare.NEVER, **app_compare.REALPATH, "opcache.enable_file_override": 1}}
+IDLE_S = 10
+WARM, TRACED = 3, 4
+
+
+def seconds(server, page):
+    began = time.monotonic()
+    with Client(server.port, app_kit.PATIENT_S) as client:
+        status = client.get(page.path)[0]
+    if status != page.status:
+        raise ValueError(f"{page.path}: {status}")
+    return time.monotonic() - began
+
+
+def calls(server, php, base, page):
+    """PHP's calls on paths for a page that reach the kernel."""
+    def ask(number):
+        for _ in range(number):
+            seconds(server, page)
+    found = call_count.per_request(php.pids(), base / "out" / "trace", ask, TRACED)
+    return {name: rate for (kind, name), rate in found.items() if kind == "path"}
+
+
+def measure(run, place, arguments, ttl_ms):
+    options = {"mpm": "event", "config": run.app.config(run.docroots[place]), "extra_modules": app_kit.MODULES,
+               "around": app_kit.around()}
+    for label, settings in SETTINGS.items():
+        for with_library in (False, True):
+            if not run.is_wanted(place, label, "library" if with_library else "without"):
+                continue
+            server = lab_kit.flashpache(run.base, f"php{next(run.number)}", run.docroots[place], **options,
+                                        daemon_settings={"workers": 64, "ttl_ms": ttl_ms})
+            run.php.environment = {"LD_PRELOAD": LIBRARY, "FLASHPACHE_FILES": run.docroots[place],
+                                   "FLASHPACHE_SOCKET": server.daemon.socket} if with_library else {}
+            page = run.app.page(arguments.page)
+            with server:
+                run.php.set(**settings)
+                cold = [seconds(server, page) for _ in range(WARM)]
+                warm = [seconds(server, page) for _ in range(arguments.rounds)]
+                time.sleep(IDLE_S)
+                idle = [seconds(server, page) for _ in range(2)]
+                # Their number is the same where files are slow.
+                made = calls(server, run.php, run.base, page) if place == app_compare.PLACES[0] else {}
+            say(f"{place} ttl_ms {ttl_ms} {label} {'library' if with_library else 'without'}: {statistics.median(warm):.3f} s")
+            yield (place, ttl_ms, label, "library" if with_library else "without", " ".join(f"{s:.2f}" for s in cold),
+                   f"{statistics.median(warm):.3f} ({min(warm):.3f}-{max(warm):.3f})", " ".join(f"{s:.2f}" for s in idle),
+                   f"{sum(made.values()):.0f}" if made else "-", " ".join(f"{n}:{c:.0f}" for n, c in sorted(made.items(), key=lambda i: -i[1])))
+
+
+def parse_arguments():
+    parser = lab_kit.parser(__doc__, rounds=9, seconds=0, quick="three requests")
+    parser.add_argument("--app", required=True, choices=sorted(app_kit.APPS))
+    parser.add_argument("--page", default="pretty", choices=app_compare.KINDS)
+    parser.add_argument("--ttl-ms", type=int, action="append", help="of the daemon; may be repeated (default: 3000)")
+    parser.add_argument("--only", action="append", metavar="PATTERN", help="of PLACE/SETTINGS/LIBRARY; may be repeated")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.rounds = 3
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    if app_kit.why_not():
+        sys.exit(f"php_files: {app_kit.why_not()}")
+    lab_kit.prepare()
+    app_kit.FPM_PROCESSES = 1
+    rows = []
+    with lab_kit.work_directory() as base, app_compare.Run(base, arguments) as run:
+        try:
+            for place, ttl_ms in itertools.product(run.docroots, arguments.ttl_ms or [3000]):
+                rows += measure(run, place, arguments, ttl_ms)
+        finally:
+            print()
+            lab_kit.print_table(("place", "ttl_ms", "settings", "PHP", "first pages, s", "warm, s a page",
+                                 f"after {IDLE_S} s idle, s", "calls on paths", "by name"), rows)
+            lab_kit.write_json(arguments.json, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
