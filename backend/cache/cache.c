@@ -54,7 +54,7 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const str
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);
     TAILQ_INIT(&c->open_dirs);
-    TAILQ_INIT(&c->walked);
+    TAILQ_INIT(&c->asked);
     TAILQ_INIT(&c->purging);
     fp_cache_set_limits(c, limits);
     return c;

@@ -116,7 +116,7 @@ struct fp_cache_refresh {
  * in use, if only by leases, never becomes a miss.  The other kind is above entries, and would expire
  * before it is seen whether those are in use.  The same entry is returned again after an eighth
  * of its TTL unless a walk came first.  An entry that has expired is returned as well if fp_cache_lookup() missed one
- * that was seen before it, and it was in use.  *looks: how many timers that have run out may still be
+ * that is asked for before it, and it was in use.  *looks: how many timers that have run out may still be
  * looked at, FP_CACHE_LOOKS at first.  False: there is none, or the rest has to wait a moment.
  */
 bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,

@@ -159,14 +159,14 @@ static const char *check_sieve(const struct fp_sieve *s, enum fp_kind kind, cons
     return n == t->queued[kind] ? NULL : "an entry without children stands in no queue";
 }
 
-static const char *check_walked(const struct fp_cache *c, const struct tally *t)
+static const char *check_asked(const struct fp_cache *c, const struct tally *t)
 {
     const struct fp_entry *e;
     size_t n = 0;
 
-    TAILQ_FOREACH(e, &c->walked, walked)
+    TAILQ_FOREACH(e, &c->asked, asked)
         n++;
-    return n == t->entries ? NULL : "the entries are not as many as were seen";
+    return n == t->entries ? NULL : "the entries are not as many as were asked for";
 }
 
 static const char *check_open_dirs(const struct fp_cache *c, const struct tally *t)
@@ -222,7 +222,7 @@ static const char *check_all(const struct fp_cache *c, struct tally *t)
     if (wrong == NULL)
         wrong = check_slots(t);
     if (wrong == NULL)
-        wrong = check_walked(c, t);
+        wrong = check_asked(c, t);
     if (wrong == NULL)
         wrong = check_open_dirs(c, t);
     if (wrong == NULL)

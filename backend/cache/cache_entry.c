@@ -267,6 +267,8 @@ static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
 {
     e->expires_ms = e->seen_ms + e->ttl_ms;
+    if ((e->owed & FP_USE_REFRESH) != 0)
+        e->returned_ms = e->seen_ms;
     e->owed &= (uint8_t)~FP_USE_REFRESH;
     set_refresh(c, e, first_refresh_ms(c, e));
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
@@ -351,9 +353,10 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
             continue;
         }
         set_refresh(c, e, again_ms(e, now_ms));
-        if (e->generation != 0 && e->expires_ms != 0 && !fp_entry_is_purged(c, e)
-            && (is_used(c, e, now_ms) || is_needed(e, now_ms))) {
+        if (e->generation != 0 && (e->ahead || e->expires_ms > now_ms) && !fp_entry_is_purged(c, e)
+            && (e->ahead || is_used(c, e, now_ms) || is_needed(e, now_ms))) {
             --*looks;
+            e->ahead = false;
             e = first_due(e, now_ms);
             set_refresh(c, e, again_ms(e, now_ms));
             return e;
@@ -367,18 +370,30 @@ bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms)
     return e->generation != 0 && e->expires_ms != 0 && now_ms >= e->expires_ms;
 }
 
-/* Each look ahead needs a use of its own: a server is asked no more often than without. What was asked for once
- * is not looked at. */
+/* Each look ahead needs a use of its own, which may have brought a refresh as well. What was asked for once is not looked
+ * at. */
+static void look_ahead_at(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
+{
+    const bool returned = e->returned_ms != 0 && e->returned_ms < e->expires_ms;
+
+    if (!fp_entry_has_expired(e, now_ms) || (!fp_entry_is_used(c, e) && !returned))
+        return;
+    e->returned_ms = 0;
+    e->owed &= (uint8_t)~FP_USE_REFRESH;
+    e->ahead = true;
+    fp_timer_set(&c->wheel, &e->refresh, now_ms);
+}
+
+/* What is asked for next keeps its place: it was asked for next before, too. */
 void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
-    e->returned = true;
-    for (unsigned n = 0; n < FP_CACHE_AHEAD && (e = TAILQ_NEXT(e, walked)) != NULL; n++) {
-        if (!fp_entry_has_expired(e, now_ms) || (!fp_entry_is_used(c, e) && !e->returned))
-            continue;
-        e->returned = false;
-        e->owed |= FP_USE_REFRESH;
-        fp_timer_set(&c->wheel, &e->refresh, now_ms);
-    }
+    struct fp_entry *next = TAILQ_NEXT(e, asked);
+
+    e->returned_ms = now_ms;
+    TAILQ_REMOVE(&c->asked, e, asked);
+    TAILQ_INSERT_TAIL(&c->asked, e, asked);
+    for (unsigned n = 0; n < FP_CACHE_AHEAD && next != NULL && next != e; n++, next = TAILQ_NEXT(next, asked))
+        look_ahead_at(c, next, now_ms);
 }
 
 /* ---- entries ---- */
@@ -439,7 +454,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     c->sieves[e->kind].count++;
     fp_entry_count_place(c, e, 1);
     fp_entry_enqueue(c, e);
-    TAILQ_INSERT_TAIL(&c->walked, e, walked);
+    TAILQ_INSERT_TAIL(&c->asked, e, asked);
     e->purge = c->n_purges;
     if (parent == NULL)
         return e;

@@ -41,7 +41,7 @@ struct fp_entry {
     struct fp_indexed indexed;      /* by the path */
     TAILQ_ENTRY(fp_entry) link;     /* in its kind's queue while it has no children */
     TAILQ_ENTRY(fp_entry) open_dir; /* while it is a directory with a descriptor */
-    TAILQ_ENTRY(fp_entry) walked;   /* in the order of the walks that saw them last */
+    TAILQ_ENTRY(fp_entry) asked;    /* in the order in which they were made, or asked for after they had expired */
     struct fp_entry *parent;        /* NULL for "/" */
     LIST_HEAD(, fp_entry) children; /* entries whose parent this is, detached ones too */
     LIST_ENTRY(fp_entry) sibling;   /* with "/": none */
@@ -62,7 +62,8 @@ struct fp_entry {
     struct fp_validity validity;        /* of what it leads to */
     struct fp_timer refresh;            /* when to see whether it is in use, and to walk again */
     uint8_t owed;                       /* who has still to hear that it was used: by a question, or by a lease */
-    bool returned;                      /* it was asked for after it had expired; a look ahead clears that */
+    uint64_t returned_ms;               /* when it was asked for after it had expired, or used in its former life; */
+    bool ahead;                         /* a look ahead clears that, and sets this until its walk begins */
     uint64_t needed_ms;                 /* when it is seen whether what lies below is in use */
     uint32_t slot;                      /* ends leases that pass it or end in it, */
     uint32_t end_slot;                  /* those that end in it, a directory (once there are any) */
@@ -108,7 +109,7 @@ struct fp_sieve {
  *   and knows how many children it has.
  * - Its kind is that of its status and its descriptor.  It stands in its kind's queue just
  *   while it has no children, and counts for its kind either way.  A hand is in its queue.
- * - All entries stand in walked.
+ * - All entries stand in asked.
  * - Just the directories with a descriptor stand in open_dirs, at most max_open_dirs.  An entry
  *   with a content has no descriptor.
  * - bytes, n_contents, content_bytes, n_linked and n_on_mount are the sums over the entries.
@@ -124,7 +125,7 @@ struct fp_cache {
     struct fp_index entries;
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue open_dirs; /* the most recently used is the first */
-    struct fp_entry_queue walked;    /* all entries; the one that was seen last is the last */
+    struct fp_entry_queue asked;     /* all entries, as they were asked for */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
     size_t n_linked, n_on_mount[FP_MOUNT_BUCKETS]; /* entries that are linked; and on mounts */
     size_t spare; /* descriptors that may wait to be closed before files make room for them */
@@ -232,8 +233,8 @@ void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
 /* True if its time is over, and no change was reported. */
 bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms);
-/* The entry was asked for, but had expired.  Has those refreshed that were seen after it, have expired, too, and were
- * in use: what was asked for together will be again.  Visits FP_CACHE_AHEAD entries at most. */
+/* The entry was asked for, but had expired.  Has those refreshed that were asked for after it, have expired, too, and were in
+ * use: what was asked for together will be again.  Visits FP_CACHE_AHEAD entries at most. */
 void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms);
 /* True if a client asked for the entry, or used a lease on it, since it was seen. */
 bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);

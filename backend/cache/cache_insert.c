@@ -494,8 +494,6 @@ static void update(struct fp_cache *c, struct fp_entry *e, const struct fp_step 
     end_leases(c, e, s, &is);
     fp_entry_count_place(c, e, -1);
     e->seen_ms = seen->now_ms;
-    TAILQ_REMOVE(&c->walked, e, walked);
-    TAILQ_INSERT_TAIL(&c->walked, e, walked);
     if (m != NULL)
         fp_server_clock_note(m->dev, &m->ctime);
     if (!is.same_rights)

@@ -60,7 +60,7 @@ static void leave_purge(struct fp_cache *c, struct fp_entry *e)
 void fp_entry_evict(struct fp_cache *c, struct fp_entry *e)
 {
     fp_entry_dequeue(c, e);
-    TAILQ_REMOVE(&c->walked, e, walked);
+    TAILQ_REMOVE(&c->asked, e, asked);
     c->sieves[e->kind].count--;
     fp_entry_count_place(c, e, -1);
     fp_index_remove(&c->entries, &e->indexed);

@@ -278,13 +278,15 @@ void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
     fp_status st;
     size_t from;
 
-    if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS || fp_walk_find(d->walks, l) != NULL)
+    if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS)
         return;
     relieve(d);
     fp_coherence_catch_up(d->coherence);
     if (is_known(d, l))
         /* The record of it may have given its place to others. */
         fp_publish(&d->publisher, l->path, l->path_len, &d->answer);
+    else if (fp_walk_find(d->walks, l) != NULL)
+        return;
     else if (has_room_for_hint(d) && !is_out(d, l->path, l->path_len, &from)
              && fp_walk_start(d->walks, l, &st) != NULL)
         d->counts.hinted++;
