@@ -18,12 +18,13 @@
 #include "common/answer_table.h"
 #include "common/client.h"
 #include "common/clock.h"
+#include "common/contents.h"
 #include "common/known.h"
 #include "common/lease_table.h"
 #include "common/path.h"
 
 #define MOST_ROOTS 16
-#define PATIENCE_MS 100u   /* the longest that connecting takes: a daemon that hangs costs so much now and then */
+#define PATIENCE_MS 100u   /* the longest that connecting takes; a daemon that hangs costs it */
 #define AGAIN_MS    1000u  /* after a failure, until the daemon is tried once more */
 #define REFUSED_MS  60000u /* the same where it refuses this process */
 #define HINTS       1024u  /* paths whose hints are remembered, about, */
@@ -41,7 +42,7 @@ static struct {
     atomic_uint_fast64_t retry_at_ms;   /* UINT64_MAX: never */
     atomic_ulong answered;
     _Atomic uint64_t hinted[HINTS];     /* upper half: of the path's hash; lower half: when, in ms */
-    atomic_int sentinel;                /* a descriptor that goes when a program closes all that it does not know */
+    atomic_int sentinel;                /* a descriptor that goes when a program closes all others, too */
     _Atomic ino_t sentinel_ino;         /* 0: there is none */
 } state = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
@@ -76,7 +77,8 @@ static void after_fork(void)
         pthread_mutex_unlock(&state.mutex);
 }
 
-/* Nothing of the client is touched: its connection is the parent's, or its descriptors may be others' by now. */
+/* Nothing of the client is touched: its connection is the parent's, or its descriptors may be others'
+ * by now. */
 static void abandon(void)
 {
     atomic_store(&state.client, NULL);
@@ -240,9 +242,9 @@ static void hint(struct fp_client *client, const struct fp_lease_view *view, con
 /* ---- paths ---- */
 
 /*
- * The path in normal form: itself, or in buf, of FP_MAX_PATH + 1 bytes.  NULL: it is below no root, or has a ".."
- * component, which is another directory than the text says where a link stands in front of it.
- * *is_dir_r: it means what a link at its end leads to, a directory.
+ * The path in normal form: itself, or in buf, of FP_MAX_PATH + 1 bytes. NULL: it is below no root, or
+ * has a ".." component, which is another directory than the text says where a link stands in front of
+ * it. *is_dir_r: it means what a link at its end leads to, a directory.
  */
 static const char *normalise(const char *path, char *buf, size_t *len_r, bool *is_dir_r)
 {
@@ -262,7 +264,8 @@ static const char *normalise(const char *path, char *buf, size_t *len_r, bool *i
 }
 
 /* What the answer says of the path; FP_FILES_UNKNOWN for all errors that others may not have. */
-static int read_answer(const struct fp_answer *a, size_t len, bool follow, bool is_dir, struct fp_files_found *f)
+static int read_answer(const struct fp_answer *a, size_t len, bool follow, bool is_dir,
+                       struct fp_files_found *f)
 {
     const struct fp_step *s = &a->steps[a->n_steps - 1];
     const bool whole = s->end == len;
@@ -276,7 +279,29 @@ static int read_answer(const struct fp_answer *a, size_t len, bool follow, bool 
     return !whole || (is_dir && !S_ISDIR(f->meta.mode)) ? ENOTDIR : 0;
 }
 
-static int find(const char *path, bool follow, struct fp_files_found *f)
+/* What a call asks for. */
+struct wish {
+    bool follow;
+    bool (*is_wanted)(uint64_t dev); /* NULL: no content; else *content_r is one of a device that is wanted */
+    void **content_r;
+};
+
+/* False: the file has no content in memory, or not any more. */
+static bool read_content(const struct fp_lease_view *view, const struct fp_answer *a, const struct wish *wish,
+                         const struct fp_meta *m)
+{
+    if (!a->content || !wish->is_wanted(m->dev))
+        return false;
+    *wish->content_r = fp_copy_take(m->size);
+    if (*wish->content_r == NULL
+        || fp_contents_view_read(fp_lease_view_contents(view), a->content_at, *wish->content_r, m->size))
+        return *wish->content_r != NULL;
+    fp_copy_give_back(*wish->content_r, m->size);
+    *wish->content_r = NULL;
+    return false;
+}
+
+static int find(const char *path, const struct wish *wish, struct fp_files_found *f)
 {
     char buf[FP_MAX_PATH + 1];
     struct fp_answer answer;
@@ -293,8 +318,11 @@ static int find(const char *path, bool follow, struct fp_files_found *f)
     if (fp_answer_view_find(fp_lease_view_answers(view), path, len, &answer) && answer.watched
         && fp_known_holds(view, &answer, answer.n_steps)) {
         fp_known_mark(view, &answer);
-        atomic_fetch_add_explicit(&state.answered, 1, memory_order_relaxed);
-        result = read_answer(&answer, len, follow || is_dir, is_dir, f);
+        result = read_answer(&answer, len, wish->follow || is_dir, is_dir, f);
+        if (result == 0 && wish->is_wanted != NULL && !read_content(view, &answer, wish, &f->meta))
+            result = FP_FILES_UNKNOWN;
+        if (result != FP_FILES_UNKNOWN)
+            atomic_fetch_add_explicit(&state.answered, 1, memory_order_relaxed);
     } else {
         hint(client, view, path, len);
     }
@@ -302,7 +330,7 @@ static int find(const char *path, bool follow, struct fp_files_found *f)
     return result;
 }
 
-int fp_files_find(const char *path, bool follow, struct fp_files_found *f)
+static int find_apart(const char *path, const struct wish *wish, struct fp_files_found *f)
 {
     const int before = errno;
     int result;
@@ -310,10 +338,22 @@ int fp_files_find(const char *path, bool follow, struct fp_files_found *f)
     if (inside || path == NULL || settings.roots[0] == NULL)
         return FP_FILES_UNKNOWN;
     inside = true;
-    result = find(path, follow, f);
+    result = find(path, wish, f);
     inside = false;
     errno = before;
     return result;
+}
+
+int fp_files_find(const char *path, bool follow, struct fp_files_found *f)
+{
+    return find_apart(path, &(struct wish){ .follow = follow }, f);
+}
+
+int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_files_found *f,
+                  void **content_r)
+{
+    *content_r = NULL;
+    return find_apart(path, &(struct wish){ true, is_wanted, content_r }, f);
 }
 
 unsigned long fp_files_answered(void)

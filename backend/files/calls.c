@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that a program finds in the place of the C library's, by LD_PRELOAD.  php-fpm's own calls lead
- * here by their names.  Its extensions are loaded with RTLD_DEEPBIND, which looks for names in the C library first:
- * their import tables are led here when they come.
+ * The functions that a program finds in the place of the C library's, by LD_PRELOAD. php-fpm's own
+ * calls lead here by their names. Its extensions are loaded with RTLD_DEEPBIND, which looks for names
+ * in the C library first: their import tables are led here when they come.
  *
- * What is not here is the C library's: statx() tells what no answer has, and what is opened is the kernel's.
+ * What is not here is the C library's: statx() tells what no answer has.
  */
 #include "config.h"
 
@@ -14,13 +14,16 @@
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/imports.h"
 #include "files/answers.h"
+#include "files/opens.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -29,6 +32,14 @@ static struct {
     int (*stat)(const char *, struct stat *);
     int (*lstat)(const char *, struct stat *);
     int (*fstatat)(int, const char *, struct stat *, int);
+    int (*fstat)(int, struct stat *);
+    int (*open)(const char *, int, ...);
+    ssize_t (*read)(int, void *, size_t);
+    ssize_t (*pread)(int, void *, size_t, off_t);
+    off_t (*lseek)(int, off_t, int);
+    int (*flock)(int, int);
+    int (*lockf)(int, int, off_t);
+    int (*fcntl)(int, int, ...);
     int (*access)(const char *, int);
     int (*faccessat)(int, const char *, int, int);
     void *(*dlopen)(const char *, int);
@@ -82,8 +93,9 @@ static bool answer_stat(const char *path, struct stat *st, bool follow, int *res
     return true;
 }
 
-/* F_OK needs no right but that of passing the directories, and the daemon had that.  It has opened a file that is readable.
- * All else is the kernel's to decide: access lists, read-only mounts and attributes. */
+/* F_OK needs no right but that of passing the directories, and the daemon had that. It has opened a
+ * file that is readable. All else is the kernel's to decide: access lists, read-only mounts and
+ * attributes. */
 static bool answer_access(const char *path, int mode, int *result_r)
 {
     struct fp_files_found f;
@@ -138,28 +150,140 @@ EXPORTED int faccessat(int dir, const char *path, int mode, int flags)
     return REAL(faccessat)(dir, path, mode, flags);
 }
 
+/* ---- files opened for reading ---- */
+
+/* The program's own name for its file: fstat() of a copy tells of the file. */
+EXPORTED int fstat(int fd, struct stat *st)
+{
+    struct fp_meta m;
+    int result;
+
+    fp_files_reopen(fd, false);
+    result = REAL(fstat)(fd, st);
+    if (result == 0 && fp_files_is_copy(st->st_dev) && fp_files_told(fd, &m))
+        fill(st, &m);
+    return result;
+}
+
+static int open_file(const char *path, int flags, mode_t mode)
+{
+    int fd;
+
+    if (fp_files_open(path, flags, &fd))
+        return fd;
+    fd = REAL(open)(path, flags, mode);
+    if (fd != -1)
+        fp_files_opened(fd);
+    return fd;
+}
+
+EXPORTED int open(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    va_list more;
+
+    va_start(more, flags);
+    if (__OPEN_NEEDS_MODE(flags))
+        mode = va_arg(more, mode_t);
+    va_end(more);
+    return open_file(path, flags, mode);
+}
+
+EXPORTED int __open_2(const char *path, int flags);
+EXPORTED int __open_2(const char *path, int flags)
+{
+    return open_file(path, flags, 0);
+}
+
+/* Others may have written more behind its end. */
+EXPORTED ssize_t read(int fd, void *buf, size_t size)
+{
+    ssize_t n = REAL(read)(fd, buf, size);
+
+    return n == 0 && size > 0 && fp_files_reopen(fd, false) ? REAL(read)(fd, buf, size) : n;
+}
+
+EXPORTED ssize_t pread(int fd, void *buf, size_t size, off_t at)
+{
+    ssize_t n = REAL(pread)(fd, buf, size, at);
+
+    return n == 0 && size > 0 && fp_files_reopen(fd, false) ? REAL(pread)(fd, buf, size, at) : n;
+}
+
+EXPORTED off_t lseek(int fd, off_t at, int whence)
+{
+    if (whence != SEEK_SET && whence != SEEK_CUR)
+        fp_files_reopen(fd, false);
+    return REAL(lseek)(fd, at, whence);
+}
+
+/* A lock is to keep others from the file, not from a copy. */
+EXPORTED int flock(int fd, int operation)
+{
+    fp_files_reopen(fd, true);
+    return REAL(flock)(fd, operation);
+}
+
+EXPORTED int lockf(int fd, int operation, off_t size)
+{
+    fp_files_reopen(fd, true);
+    return REAL(lockf)(fd, operation, size);
+}
+
+EXPORTED int fcntl(int fd, int operation, ...)
+{
+    va_list more;
+    void *argument;
+
+    va_start(more, operation);
+    argument = va_arg(more, void *);
+    va_end(more);
+    switch (operation) {
+    case F_GETLK:
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_GETLK:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+    case F_SETLEASE:
+    case F_GETLEASE: fp_files_reopen(fd, true); break;
+    default: break;
+    }
+    return REAL(fcntl)(fd, operation, argument);
+}
+
 /* ---- the same by other names: of programs for large files, and of those built before glibc 2.33 ---- */
 
 #if __SIZEOF_POINTER__ == 8
-#define STAT64(name, parameters, call) \
-    EXPORTED int name parameters; \
-    EXPORTED int name parameters \
+#define ALSO(type, name, parameters, call) \
+    EXPORTED type name parameters; \
+    EXPORTED type name parameters \
     { \
         return call; \
     }
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "there is one struct stat");
-STAT64(stat64, (const char *path, struct stat64 *st), stat(path, (struct stat *)st))
-STAT64(lstat64, (const char *path, struct stat64 *st), lstat(path, (struct stat *)st))
-STAT64(fstatat64, (int dir, const char *path, struct stat64 *st, int flags),
+
+EXPORTED int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+EXPORTED int fcntl64(int fd, int operation, ...) __attribute__((alias("fcntl")));
+EXPORTED off64_t lseek64(int fd, off64_t at, int whence) __attribute__((alias("lseek")));
+ALSO(int, stat64, (const char *path, struct stat64 *st), stat(path, (struct stat *)st))
+ALSO(int, lstat64, (const char *path, struct stat64 *st), lstat(path, (struct stat *)st))
+ALSO(int, fstatat64, (int dir, const char *path, struct stat64 *st, int flags),
        fstatat(dir, path, (struct stat *)st, flags))
-STAT64(__xstat, (int version, const char *path, struct stat *st), ((void)version, stat(path, st)))
-STAT64(__lxstat, (int version, const char *path, struct stat *st), ((void)version, lstat(path, st)))
-STAT64(__fxstatat, (int version, int dir, const char *path, struct stat *st, int flags),
+ALSO(int, fstat64, (int fd, struct stat64 *st), fstat(fd, (struct stat *)st))
+ALSO(int, __fxstat, (int version, int fd, struct stat *st), ((void)version, fstat(fd, st)))
+ALSO(int, __fxstat64, (int version, int fd, struct stat *st), ((void)version, fstat(fd, st)))
+ALSO(int, __open64_2, (const char *path, int flags), __open_2(path, flags))
+ALSO(ssize_t, pread64, (int fd, void *buf, size_t size, off_t at), pread(fd, buf, size, at))
+ALSO(int, lockf64, (int fd, int operation, off_t size), lockf(fd, operation, size))
+ALSO(int, __xstat, (int version, const char *path, struct stat *st), ((void)version, stat(path, st)))
+ALSO(int, __lxstat, (int version, const char *path, struct stat *st), ((void)version, lstat(path, st)))
+ALSO(int, __fxstatat, (int version, int dir, const char *path, struct stat *st, int flags),
        ((void)version, fstatat(dir, path, st, flags)))
-STAT64(__xstat64, (int version, const char *path, struct stat *st), ((void)version, stat(path, st)))
-STAT64(__lxstat64, (int version, const char *path, struct stat *st), ((void)version, lstat(path, st)))
-STAT64(__fxstatat64, (int version, int dir, const char *path, struct stat *st, int flags),
+ALSO(int, __xstat64, (int version, const char *path, struct stat *st), ((void)version, stat(path, st)))
+ALSO(int, __lxstat64, (int version, const char *path, struct stat *st), ((void)version, lstat(path, st)))
+ALSO(int, __fxstatat64, (int version, int dir, const char *path, struct stat *st, int flags),
        ((void)version, fstatat(dir, path, st, flags)))
 #endif
 
@@ -191,9 +315,12 @@ static void lead(const struct link_map *object)
 {
     static const struct fp_import imports[] = {
         LED(stat), LED(lstat), LED(fstatat), LED(access), LED(faccessat),
+        LED(fstat), LED(open), LED(__open_2), LED(read), LED(pread), LED(lseek), LED(flock),
+        LED(lockf), LED(fcntl),
 #if __SIZEOF_POINTER__ == 8
         LED(stat64), LED(lstat64), LED(fstatat64), LED(__xstat), LED(__lxstat), LED(__fxstatat),
-        LED(__xstat64), LED(__lxstat64), LED(__fxstatat64),
+        LED(__xstat64), LED(__lxstat64), LED(__fxstatat64), LED(fstat64), LED(__fxstat), LED(__fxstat64),
+        LED(open64), LED(__open64_2), LED(pread64), LED(lseek64), LED(lockf64), LED(fcntl64),
 #endif
         LED(unshare), LED(setns), LED(chroot),
     };
@@ -223,8 +350,8 @@ EXPORTED unsigned long flashpache_files_answered(void)
 
 #define OWN_NAME "libflashpache_files"
 
-/* A program that this one starts looks itself.  php-fpm starts itself anew to reload, in its first process; it
- * starts others in those that it forked. */
+/* A program that this one starts looks itself. php-fpm starts itself anew to reload, in its first
+ * process; it starts others in those that it forked. */
 static void not_for_others(void)
 {
     char *list = getenv("LD_PRELOAD"), *from = list, *to = list;

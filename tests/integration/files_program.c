@@ -3,6 +3,7 @@
  * A program that asks for files as it is told, a word on a line of its standard input at a time, and says how it went.
  *
  *   stat PATH      "0", or the error's number
+ *   open PATH      reads it to its end: "0", or the error's number
  *   until PATH     asks until an answer comes from memory: "yes", or "no" after two seconds
  *   count PATH     asks 1,000 times: how many answers came from memory
  *   fork           the next words are a forked process's
@@ -16,6 +17,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -93,6 +95,18 @@ static void load(const char *library)
     *(void **)&look = dlsym(handle, "extension_stat");
 }
 
+static int read_all(const char *path)
+{
+    char buf[4096];
+    int fd = open(path, O_RDONLY), result = fd != -1 ? 0 : errno;
+
+    while (fd != -1 && read(fd, buf, sizeof(buf)) > 0)
+        ;
+    if (fd != -1)
+        close(fd);
+    return result;
+}
+
 static int limit(rlim_t descriptors)
 {
     struct rlimit now;
@@ -125,6 +139,8 @@ static void obey(const char *word, char *path)
         printf("%lu\n", count(path, 1000));
     else if (strcmp(word, "fork") == 0)
         go_on_in_a_child(), printf("forked\n");
+    else if (strcmp(word, "open") == 0)
+        printf("%d\n", read_all(path));
     else if (strcmp(word, "limit") == 0)
         printf("%d\n", limit((rlim_t)atoi(path)));
     else if (strcmp(word, "close") == 0)

@@ -5,6 +5,11 @@
  *
  *   files_truth DIRECTORY own|other CHANGES SEED
  *
+ *   files_truth DIRECTORY rested FILES SEED
+ *
+ * With "rested" the files have been left alone for some seconds, so that their content is in the daemon's memory.
+ * Each is changed once.
+ *
  * Prints "changes N answered N of them fresh N wrong N": fresh are answers to a question about what had been answered just
  * before the change, so that an old answer was there to be wrong with.  Ends with 1 if one was wrong.
  */
@@ -22,7 +27,7 @@
 #include <unistd.h>
 
 #define PATHS 12
-#define CALLS (4 * PATHS)
+#define CALLS (5 * PATHS)
 
 static unsigned long (*answered)(void);
 static char base[3000];
@@ -51,7 +56,7 @@ static void put(const char *name, int flags, unsigned bytes)
 
     if (fd == -1)
         return;
-    while (bytes-- > 0 && write(fd, "x", 1) == 1)
+    while (bytes-- > 0 && write(fd, &"abcdefg"[rand() % 7], 1) == 1)
         ;
     close(fd);
 }
@@ -119,6 +124,36 @@ static void tell(const char *call, const char *path, int ours, int true_errno, c
                b->st_ctim.tv_sec, b->st_ctim.tv_nsec);
 }
 
+/* What is read to the end, and what fstat() says of it. */
+static long contents(int fd, bool raw, struct stat *st)
+{
+    unsigned char buf[256];
+    long sum = 0;
+    ssize_t n;
+
+    if (raw ? syscall(SYS_fstat, fd, st) == -1 : fstat(fd, st) == -1)
+        return -1;
+    while ((n = raw ? syscall(SYS_read, fd, buf, sizeof(buf)) : read(fd, buf, sizeof(buf))) > 0) {
+        for (ssize_t i = 0; i < n; i++)
+            sum = sum * 31 + buf[i] + 1;
+    }
+    return n == 0 ? sum : -2;
+}
+
+static void look_into(const char *path)
+{
+    struct stat a = { 0 }, b = { 0 };
+    int fd = open(path, O_RDONLY | O_CLOEXEC), ours = fd != -1 ? 0 : errno;
+    int real_fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), real = real_fd != -1 ? 0 : errno;
+
+    if (ours != real || (real == 0 && (contents(fd, false, &a) != contents(real_fd, true, &b) || !same(&a, &b))))
+        tell("open", path, ours, real, &a, &b);
+    if (fd != -1)
+        close(fd);
+    if (real_fd != -1)
+        close(real_fd);
+}
+
 static void look_at(const char *path)
 {
     struct stat a = { 0 }, b = { 0 };
@@ -137,6 +172,7 @@ static void look_at(const char *path)
     real = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 ? 0 : errno;
     if (ours != real)
         tell("access F_OK", path, ours, real, &a, &b);
+    look_into(path);
     ours = access(path, R_OK) == 0 ? 0 : errno;
     real = syscall(SYS_faccessat, AT_FDCWD, path, R_OK) == 0 ? 0 : errno;
     if (ours != real)
@@ -190,6 +226,69 @@ static void change(int k, bool other)
         exit(2);
 }
 
+/* ---- files that rested ---- */
+
+static const char *rested(int i)
+{
+    static char name[40];
+
+    snprintf(name, sizeof(name), "r%d", i);
+    return name;
+}
+
+static bool is_copy(int i)
+{
+    char link[40], text[300];
+    int fd = open(at(rested(i)), O_RDONLY);
+    ssize_t n;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = fd != -1 ? readlink(link, text, sizeof(text)) : -1;
+    if (fd != -1)
+        close(fd);
+    return n > 7 && memcmp(text, "/memfd:", 7) == 0;
+}
+
+static void change_rested(int i)
+{
+    static const char *const kinds[] = { "append", "replace", "truncate", "unlink", "close to all", "write in place", "link" };
+    const char *path = at(rested(i));
+    int fd;
+
+    what = kinds[i % 7];
+    switch (i % 7) {
+    case 0: put(rested(i), O_APPEND, 2); break;
+    case 1: put("rnew", O_TRUNC, 9); rename(at("rnew"), path); break;
+    case 2: if (truncate(path, 1) == -1) exit(2); break;
+    case 3: unlink(path); break;
+    case 4: chmod(path, 0); break;
+    case 5: fd = open(path, O_WRONLY); if (pwrite(fd, "Z", 1, 1) != 1) exit(2); close(fd); break;
+    default: if (link(path, at("rlink")) == -1) exit(2); unlink(at("rlink")); break;
+    }
+}
+
+static int try_rested(int n)
+{
+    unsigned copies = 0;
+
+    for (int i = 0; i < n; i++)
+        put(rested(i), O_TRUNC, (unsigned)(20 + i % 300));
+    for (int tries = 0; tries < 60; tries++) {
+        copies = 0;
+        for (int i = 0; i < n; i++)
+            copies += is_copy(i);
+        if (copies == (unsigned)n)
+            break;
+        rest(100000);
+    }
+    for (int i = 0; i < n; i++) {
+        change_rested(i);
+        look_at(at(rested(i)));
+    }
+    printf("files %d copies %u wrong %d\n", n, copies, wrong);
+    return wrong > 0;
+}
+
 int main(int argc, char **argv)
 {
     const int n_changes = sizeof(changes) / sizeof(changes[0]);
@@ -205,6 +304,8 @@ int main(int argc, char **argv)
     n = atoi(argv[3]);
     seed = (unsigned)atoi(argv[4]);
     *(void **)&answered = dlsym(RTLD_DEFAULT, "flashpache_files_answered");
+    if (strcmp(argv[2], "rested") == 0)
+        return try_rested(n);
     if (other)
         begin_other();
     make_dir();

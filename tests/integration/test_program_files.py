@@ -95,6 +95,40 @@ def test_every_change_is_in_the_next_answer(kind, writer, truth, lab, base, slow
         assert fresh > CHANGES, "hardly an answer came from memory: nothing was tested"
 
 
+@pytest.fixture
+def remote(lab, base, request, slow_directory):
+    """A directory of the program's user on a mount that is not local, and the daemon's socket."""
+    source = base / (request.node.name[:20] + "-source")
+    source.mkdir()
+    site = slow_directory(source, 0) / "site"
+    site.mkdir()
+    os.chown(site, *user_ids())
+    return site, lab.daemon(request.node.name[:20], ttl_ms=60000).start().socket
+
+
+def test_every_change_is_in_the_next_file_opened(truth, remote):
+    site, socket = remote
+    done = files_kit.run([truth, site, "rested", 140, 1], site, socket)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "copies 140 wrong 0" in done.stdout, "not all were opened from memory: little was tested"
+
+
+def test_a_descriptor_is_as_one_of_open(remote):
+    site, socket = remote
+    path = tree.put(site / "file.php", "abc" * 100)
+    os.chown(path, *user_ids())
+    done = files_kit.run(["/usr/bin/python3", files_kit.HERE / "files_descriptor.py", path], site, socket)
+    assert done.returncode == 0, done.stderr
+
+
+def test_files_of_local_mounts_are_opened_by_the_kernel(running, site, tmp_path):
+    path = site / "a/b/file.php"
+    assert running("until", path) == "yes"
+    with Trace([running.process.pid], tmp_path / "trace", "open,openat,memfd_create") as trace:
+        assert running("open", path) == "0"
+    assert any(str(path) in line for line in trace.lines()) and not any("memfd" in line for line in trace.lines())
+
+
 def test_paths_that_are_written_otherwise(running, site):
     assert running("until", site / "a/b/file.php") == "yes"
     for text, expected in (("a//b/./file.php", 0), ("a/link/file.php", 0), ("a/b/", 0), ("a/b/.", 0), ("a/link/", 0),

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "files/opens.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "common/contents.h"
+#include "common/local_types.h"
+#include "common/packet.h"
+#include "common/wire.h"
+#include "files/answers.h"
+
+#define DESCRIPTORS 1024 /* whose paths are remembered; with a greater one a file is opened itself */
+#define DEVICES     64   /* of which it is known whether they are local, about */
+#define META_MOST   120  /* bytes of encoded metadata; twice as many fit into a memfd's name */
+#define PREFIX      "flashpache:"
+#define NAME_ROOM   (sizeof(PREFIX) + 2 * META_MOST)
+#define LINK_PREFIX "/memfd:" PREFIX
+#define LINK_ROOM   (sizeof(LINK_PREFIX) + 2 * META_MOST + sizeof(" (deleted)"))
+#define PROC_ROOM   32 /* of "/proc/self/fd/" and a number */
+
+static struct {
+    pthread_mutex_t mutex;
+    struct {
+        _Atomic ino_t ino; /* of the memfd; the descriptor may be another one by now. 0: there was none */
+        char *path;
+    } opened[DESCRIPTORS];
+} paths = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static _Atomic dev_t memfd_dev;            /* 0: none was made yet */
+static _Atomic uint64_t devices[DEVICES];  /* twice the device, and 1 if it is local; 0: none */
+
+/* Of the descriptor itself, also of a copy: fstat() is the program's, which is told of the file. */
+static int look_at(int fd, struct stat *st)
+{
+    return fstatat(fd, "", st, AT_EMPTY_PATH);
+}
+
+/* ---- local mounts: the kernel opens these sooner ---- */
+
+static __thread bool wants_device; /* this thread has just met a device of which it is not known */
+
+void fp_files_opened(int fd)
+{
+    const int before = errno;
+    struct statfs fs;
+    struct stat st;
+
+    if (wants_device && look_at(fd, &st) == 0 && fstatfs(fd, &fs) == 0)
+        atomic_store(&devices[st.st_dev % DEVICES],
+                     (uint64_t)st.st_dev * 2 + fp_type_may_be_mapped((uint32_t)fs.f_type));
+    wants_device = false;
+    errno = before;
+}
+
+static bool is_remote(uint64_t dev)
+{
+    const uint64_t known = atomic_load_explicit(&devices[dev % DEVICES], memory_order_relaxed);
+
+    wants_device = known / 2 != dev;
+    return known == dev * 2;
+}
+
+/* ---- the metadata in a memfd's name ---- */
+
+static void write_name(char name[NAME_ROOM], const struct fp_meta *m)
+{
+    uint8_t bytes[META_MOST];
+    struct fp_writer w;
+    size_t at = sizeof(PREFIX) - 1;
+
+    memcpy(name, PREFIX, sizeof(PREFIX));
+    fp_writer_init(&w, bytes, sizeof(bytes));
+    fp_put_meta(&w, m);
+    for (size_t i = 0; i < w.len; i++)
+        at += (size_t)snprintf(name + at, NAME_ROOM - at, "%02x", bytes[i]);
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_name(const char *text, size_t len, struct fp_meta *m)
+{
+    uint8_t bytes[META_MOST];
+    struct fp_reader r;
+    size_t n = 0;
+
+    for (; n < META_MOST && 2 * n + 1 < len && digit(text[2 * n]) != -1 && digit(text[2 * n + 1]) != -1; n++)
+        bytes[n] = (uint8_t)(digit(text[2 * n]) << 4 | digit(text[2 * n + 1]));
+    fp_reader_init(&r, bytes, n);
+    fp_get_meta(&r, m);
+    return fp_reader_done(&r);
+}
+
+bool fp_files_told(int fd, struct fp_meta *m)
+{
+    char link[PROC_ROOM], name[LINK_ROOM];
+    ssize_t n;
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, name, sizeof(name));
+    return n > (ssize_t)sizeof(LINK_PREFIX) && memcmp(name, LINK_PREFIX, sizeof(LINK_PREFIX) - 1) == 0
+           && read_name(name + sizeof(LINK_PREFIX) - 1, (size_t)n - (sizeof(LINK_PREFIX) - 1), m);
+}
+
+bool fp_files_is_copy(dev_t dev)
+{
+    return dev != 0 && dev == atomic_load_explicit(&memfd_dev, memory_order_relaxed);
+}
+
+/* ---- opening ---- */
+
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        const ssize_t n = write(fd, bytes, len);
+
+        if (n <= 0)
+            return false;
+        bytes += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* A signal would come of a copy that is longer than the process's files may be. */
+static bool may_write(uint64_t size)
+{
+    struct rlimit most;
+
+    return getrlimit(RLIMIT_FSIZE, &most) == 0 && (most.rlim_cur == RLIM_INFINITY || size <= most.rlim_cur);
+}
+
+/* Read-only, as the program wants it: a memfd's first descriptor could write. Returns -1 if there is
+ * none to be had. */
+static int make_copy(const struct fp_meta *m, const void *content, int flags)
+{
+    char name[NAME_ROOM], link[PROC_ROOM];
+    int memfd, fd = -1;
+
+    write_name(name, m);
+    memfd = may_write(m->size) ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", memfd);
+    if (memfd != -1 && write_all(memfd, content, m->size)
+        && fcntl(memfd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+        fd = (int)syscall(SYS_openat, AT_FDCWD, link, O_RDONLY | (flags & O_CLOEXEC));
+    fp_close(&memfd);
+    return fd;
+}
+
+/* False: there is no place for its path. */
+static bool remember(int fd, const char *path)
+{
+    struct stat st;
+    char *copy = fd < DESCRIPTORS ? strdup(path) : NULL, *former = NULL;
+
+    if (copy == NULL || look_at(fd, &st) == -1) {
+        free(copy);
+        return false;
+    }
+    atomic_store(&memfd_dev, st.st_dev);
+    pthread_mutex_lock(&paths.mutex);
+    former = paths.opened[fd].path;
+    paths.opened[fd].path = copy;
+    paths.opened[fd].ino = st.st_ino;
+    pthread_mutex_unlock(&paths.mutex);
+    free(former);
+    return true;
+}
+
+bool fp_files_open(const char *path, int flags, int *fd_r)
+{
+    const int before = errno;
+    struct fp_files_found f;
+    void *content = NULL;
+    int found;
+
+    if ((flags & ~(O_CLOEXEC | O_NOCTTY | O_LARGEFILE)) != O_RDONLY)
+        return false;
+    found = fp_files_read(path, is_remote, &f, &content);
+    *fd_r = -1;
+    if (found != 0) {
+        if (found != FP_FILES_UNKNOWN)
+            errno = found;
+        return found != FP_FILES_UNKNOWN;
+    }
+    if (content != NULL)
+        *fd_r = make_copy(&f.meta, content, flags);
+    fp_copy_give_back(content, f.meta.size);
+    if (*fd_r != -1 && !remember(*fd_r, path))
+        fp_close(fd_r);
+    errno = before;
+    return *fd_r != -1;
+}
+
+/* ---- the file itself ---- */
+
+/* A copy of the path of one of these descriptors, or NULL. */
+static char *path_of(int fd)
+{
+    struct stat st;
+    char *path = NULL;
+
+    if (fd < 0 || fd >= DESCRIPTORS || atomic_load_explicit(&paths.opened[fd].ino, memory_order_relaxed) == 0
+        || look_at(fd, &st) == -1 || !fp_files_is_copy(st.st_dev))
+        return NULL;
+    pthread_mutex_lock(&paths.mutex);
+    if (paths.opened[fd].path != NULL && paths.opened[fd].ino == st.st_ino)
+        path = strdup(paths.opened[fd].path);
+    pthread_mutex_unlock(&paths.mutex);
+    return path;
+}
+
+static bool is_unchanged(const char *path, const struct fp_meta *m)
+{
+    struct fp_files_found now;
+
+    return fp_files_find(path, true, &now) == 0 && now.meta.dev == m->dev && now.meta.ino == m->ino
+           && now.meta.size == m->size && fp_time_equal(&now.meta.mtime, &m->mtime)
+           && fp_time_equal(&now.meta.ctime, &m->ctime);
+}
+
+/* Puts the file in the descriptor's place. False: the path leads to another file by now. */
+static bool replace(int fd, const char *path, const struct fp_meta *m)
+{
+    int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const int flags = fcntl(fd, F_GETFD);
+    struct stat st;
+    bool done = file != -1 && look_at(file, &st) == 0 && st.st_dev == m->dev && st.st_ino == m->ino
+                && fcntl(file, F_SETFL, 0) == 0 && flags != -1
+                && lseek(file, lseek(fd, 0, SEEK_CUR), SEEK_SET) != -1;
+
+    done = done && dup3(file, fd, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) != -1;
+    fp_close(&file);
+    return done;
+}
+
+bool fp_files_reopen(int fd, bool always)
+{
+    const int before = errno;
+    char *path = path_of(fd);
+    struct fp_meta m;
+    const bool done =
+        path != NULL && fp_files_told(fd, &m) && (always || !is_unchanged(path, &m)) && replace(fd, path, &m);
+
+    free(path);
+    errno = before;
+    return done;
+}
