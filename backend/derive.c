@@ -2,12 +2,12 @@
 #include "config.h"
 #include "derive.h"
 
-#include "common/answer.h"
-#include "common/contents.h"
-#include "common/lease_table.h"
-#include "common/log.h"
+#include "base/log.h"
 #include "conf/conf.h"
 #include "flashpached.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
+#include "wire/answer.h"
 
 /* Descriptors that are neither files nor connections: log, loop, lock, standard streams, answers
  * on their way. */

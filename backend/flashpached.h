@@ -13,14 +13,14 @@
 #include "admin/stats.h"
 #include "arguments.h"
 #include "changes/watch.h"
-#include "common/sight.h"
-#include "common/tables.h"
 #include "lookup/observe.h"
 #include "lookup/router.h"
 #include "privsep/closer.h"
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
+#include "shared/tables.h"
 #include "warm.h"
+#include "wire/sight.h"
 #include "workers/resolve.h"
 
 struct flashpached {

@@ -6,18 +6,18 @@
 #include <unistd.h>
 
 #include "admin/slow.h"
+#include "base/log.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
-#include "common/lease_table.h"
-#include "common/log.h"
 #include "conf/conf.h"
 #include "conf/conf_fleet.h"
 #include "derive.h"
-#include "fleet/fleet.h"
 #include "flashpached.h"
+#include "fleet/fleet.h"
 #include "ipc/listener.h"
 #include "lookup/dispatch.h"
+#include "shared/lease_table.h"
 #include "workers/worker_pool.h"
 
 /* errno says why. */

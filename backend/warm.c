@@ -8,15 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/area.h"
-#include "common/keyed_hash.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/packet.h"
-#include "common/turn.h"
+#include "base/keyed_hash.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/turn.h"
 #include "conf/conf.h"
 #include "lookup/dispatch.h"
 #include "lookup/warm_list.h"
+#include "shared/area.h"
+#include "wire/packet.h"
 
 #define SLICE_S     0.02              /* from one slice of a list to the next */
 #define SLICE_BYTES ((size_t)1 << 20) /* that are copied at once */

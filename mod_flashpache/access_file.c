@@ -10,18 +10,18 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include "common/answer.h"
-#include "common/client.h"
-#include "common/contents.h"
-#include "common/lease_table.h"
-#include "common/server_clock.h"
-#include "htaccess_pure.h"
 #include "file.h"
 #include "held.h"
+#include "htaccess_pure.h"
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
 #include "shared.h"
+#include "shared/client.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
+#include "wire/answer.h"
+#include "wire/server_clock.h"
 
 /* ---- which file ---- */
 

@@ -22,11 +22,11 @@
 #include <unistd.h>
 #include <unixd.h>
 
-#include "common/client.h"
-#include "common/packet.h"
-#include "common/priv.h"
-#include "common/socket_path.h"
+#include "base/priv.h"
+#include "shared/client.h"
 #include "trial.h"
+#include "wire/packet.h"
+#include "wire/socket_path.h"
 
 APLOG_USE_MODULE(flashpache);
 

@@ -12,8 +12,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "common/local_types.h"
-#include "common/packet.h"
+#include "base/local_types.h"
+#include "wire/packet.h"
 
 #define KEEP_LEAST    ((size_t)256 * 1024) /* bytes; such a file stays mapped from the first response */
 #define MAPPINGS_MOST 32768u                   /* half of what vm.max_map_count usually allows */

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/contents.h"
 #include "file.h"
+#include "shared/contents.h"
 
 #define READ_SIZE ((apr_size_t)FP_FILE_SMALL) /* most bytes of one read, if no others are set */
 

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <util_filter.h>
 
-#include "common/clock.h"
+#include "base/clock.h"
 #include "request.h"
 #include "settings.h"
 #include "shared.h"

@@ -2,10 +2,10 @@
 #include "config.h"
 #include "held.h"
 
-#include "common/known.h"
-#include "common/lease_table.h"
 #include "file.h"
 #include "open_files.h"
+#include "shared/known.h"
+#include "shared/lease_table.h"
 
 bool fp_held_take_file(struct fp_held *h)
 {

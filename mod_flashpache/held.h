@@ -6,7 +6,7 @@
 #ifndef FP_HELD_H
 #define FP_HELD_H
 
-#include "common/answer.h"
+#include "wire/answer.h"
 
 struct fp_file;
 struct fp_lease_view;

@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 #include "access_file.h"
-#include "common/packet.h"
-#include "common/path.h"
+#include "base/path.h"
 #include "held.h"
 #include "open_path.h"
 #include "parsed.h"
 #include "request.h"
 #include "sections.h"
 #include "settings.h"
+#include "wire/packet.h"
 
 /* ---- the content ---- */
 

@@ -9,7 +9,7 @@
 #include <http_config.h>
 #include <http_core.h>
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 struct fp_access;
 struct fp_request;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/imports.h"
+#include "base/imports.h"
 #include "lookup.h"
 
 APLOG_USE_MODULE(flashpache);

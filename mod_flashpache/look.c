@@ -7,18 +7,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/answer.h"
-#include "common/answer_table.h"
-#include "common/client.h"
-#include "common/clock.h"
-#include "common/known.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
-#include "common/wire.h"
+#include "base/clock.h"
 #include "held.h"
 #include "look_counts.h"
 #include "open_path.h"
 #include "shared.h"
+#include "shared/answer_table.h"
+#include "shared/client.h"
+#include "shared/known.h"
+#include "shared/lease_table.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/wire.h"
 
 #define NEAREST 4 /* directories above a path that may be the known one */
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 struct fp_answer;
 struct fp_client;

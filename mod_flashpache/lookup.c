@@ -7,10 +7,7 @@
 #include <http_core.h>
 #include <http_log.h>
 
-#include "common/client.h"
-#include "common/clock.h"
-#include "common/lease_table.h"
-#include "common/wire.h"
+#include "base/clock.h"
 #include "file.h"
 #include "fresh.h"
 #include "held.h"
@@ -19,9 +16,12 @@
 #include "request.h"
 #include "settings.h"
 #include "shared.h"
+#include "shared/client.h"
+#include "shared/lease_table.h"
 #include "status/counters.h"
 #include "trouble.h"
 #include "walk.h"
+#include "wire/wire.h"
 
 APLOG_USE_MODULE(flashpache);
 

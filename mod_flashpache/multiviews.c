@@ -9,12 +9,12 @@
 #include <http_request.h>
 #include <stdbool.h>
 
-#include "common/answer.h"
 #include "held.h"
 #include "lookup.h"
 #include "names.h"
 #include "request.h"
 #include "walk.h"
+#include "wire/answer.h"
 
 static bool negotiates; /* mod_negotiation is loaded */
 

@@ -13,13 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
-#include "common/server_clock.h"
+#include "base/clock.h"
 #include "held.h"
+#include "shared/lease_table.h"
 #include "table.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/server_clock.h"
 
 #define DIRECTORIES 32          /* directories that a child keeps: at most 1 MiB */
 #define TEXT_MOST   (32 * 1024) /* bytes of a directory's names */

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/lease_table.h"
+#include "base/clock.h"
 #include "file.h"
+#include "shared/lease_table.h"
 #include "table.h"
+#include "wire/answer.h"
 
 #define SWEEP_MS          1000u /* a removed file that is open takes its room on the disk */
 #define DESCRIPTORS_SHARE 4     /* kept files may have one in so many descriptors of the process */

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/answer.h"
-#include "common/packet.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
 
 #ifdef SYS_openat2
 #include <linux/openat2.h>

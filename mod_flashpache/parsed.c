@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "access_file.h"
-#include "common/lease_table.h"
 #include "held.h"
 #include "settings.h"
+#include "shared/lease_table.h"
 
 /* The least that a parsed file takes: its pool, and what directives and compiled patterns make of its text. */
 #define POOL_LEAST ((apr_size_t)8 * 1024)

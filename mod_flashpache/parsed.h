@@ -14,9 +14,9 @@
 #include <http_core.h>
 #include <stdbool.h>
 
-#include "common/answer.h"
 #include "request.h"
 #include "table.h"
+#include "wire/answer.h"
 
 /* The result of core's walk to a directory's files (sections.h). */
 struct fp_merged {

@@ -9,15 +9,15 @@
 #include <http_request.h>
 #include <sys/stat.h>
 
-#include "common/lease_table.h"
-#include "common/packet.h"
 #include "file.h"
 #include "file_bucket.h"
 #include "fresh.h"
 #include "held.h"
 #include "lookup.h"
 #include "request.h"
+#include "shared/lease_table.h"
 #include "view.h"
+#include "wire/packet.h"
 
 APLOG_USE_MODULE(flashpache);
 

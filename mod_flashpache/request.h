@@ -10,8 +10,8 @@
 #include <http_config.h>
 #include <stdbool.h>
 
-#include "common/answer.h"
 #include "status/counters.h"
+#include "wire/answer.h"
 
 struct fp_file;
 struct fp_item;

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/answer.h"
 #include "held.h"
 #include "request.h"
 #include "settings.h"
 #include "walk.h"
+#include "wire/answer.h"
 
 #define MERGED_MOST 5000u /* sections of all servers; each takes 3 KB, and some time of the start */
 

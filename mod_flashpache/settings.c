@@ -8,10 +8,10 @@
 #include <http_log.h>
 #include <stddef.h>
 
-#include "common/packet.h"
 #include "daemon.h"
 #include "look_counts.h"
 #include "overrides.h"
+#include "wire/packet.h"
 
 APLOG_USE_MODULE(flashpache);
 

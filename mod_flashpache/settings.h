@@ -9,7 +9,7 @@
 #include <http_config.h>
 #include <stdbool.h>
 
-#include "common/answer.h"
+#include "wire/answer.h"
 
 extern module AP_MODULE_DECLARE_DATA flashpache_module;
 

@@ -6,17 +6,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/answer.h"
-#include "common/answer_table.h"
-#include "common/client.h"
-#include "common/clock.h"
-#include "common/contents.h"
-#include "common/known.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
+#include "base/clock.h"
 #include "held.h"
 #include "open_files.h"
 #include "open_path.h"
+#include "shared/answer_table.h"
+#include "shared/client.h"
+#include "shared/contents.h"
+#include "shared/known.h"
+#include "shared/lease_table.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
 
 static bool in_use;
 

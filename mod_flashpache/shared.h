@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 struct fp_answer;
 struct fp_client;

@@ -9,9 +9,8 @@
 #include <unistd.h>
 #include <unixd.h>
 
-#include "common/client.h"
-#include "common/memory_limit.h"
-#include "common/priv.h"
+#include "base/memory_limit.h"
+#include "base/priv.h"
 #include "daemon.h"
 #include "look.h"
 #include "look_counts.h"
@@ -20,6 +19,7 @@
 #include "parsed.h"
 #include "settings.h"
 #include "shared.h"
+#include "shared/client.h"
 #include "sweeper.h"
 #include "table.h"
 

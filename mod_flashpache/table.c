@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/keyed_hash.h"
+#include "base/keyed_hash.h"
 
 #define SWEEP_AT_ONCE 256u /* items checked under one hold of the mutex */
 #define LARGEST_SHARE 4    /* an item may take one in so many bytes of the table's */

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/packet.h"
+#include "wire/packet.h"
 
 #define TRIAL_SECONDS 10u  /* a configuration on a hanging file system delays a restart no longer */
 #define MOST_SAID     1024 /* bytes of the program's messages that are repeated */

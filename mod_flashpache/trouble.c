@@ -2,7 +2,7 @@
 #include "config.h"
 #include "trouble.h"
 
-#include "common/client.h"
+#include "shared/client.h"
 
 const char *fp_trouble_text(struct fp_client *client, fp_status st)
 {

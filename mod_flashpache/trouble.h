@@ -5,7 +5,7 @@
 #ifndef FP_TROUBLE_H
 #define FP_TROUBLE_H
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 struct fp_client;
 

@@ -4,10 +4,10 @@
 
 #include <sys/stat.h>
 
-#include "common/lease_table.h"
 #include "file.h"
 #include "held.h"
 #include "request.h"
+#include "shared/lease_table.h"
 #include "walk.h"
 
 /* True if the file is as the walk approved it. */

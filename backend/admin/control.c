@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/text.h"
+#include "wire/answer.h"
 
 static void purge(const struct fp_control_deps *deps, const struct fp_control *question,
                   struct fp_reply *reply)

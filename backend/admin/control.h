@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 #define FP_REPORT_LINE 8192 /* bytes, the most that one line of a report may have */
 

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/clock.h"
-#include "common/keyed_hash.h"
-#include "common/memory.h"
-#include "common/text.h"
-#include "common/wire.h"
+#include "base/clock.h"
+#include "base/keyed_hash.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "wire/wire.h"
 
 struct counted {
     uint64_t count; /* 0: free */

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/stats_table.h"
-#include "common/text.h"
-#include "common/walk_result.h"
-#include "common/wire.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "shared/stats_table.h"
+#include "wire/walk_result.h"
+#include "wire/wire.h"
 
 #define OTHERS    "(others)"
 #define MINUTE_MS 60000u

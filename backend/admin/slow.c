@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/text.h"
-#include "common/wire.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "wire/wire.h"
 
 #define KEPT      16
 #define MINUTE_MS 60000u

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/walk_result.h"
+#include "wire/walk_result.h"
 
 struct fp_slow;
 

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/text.h"
-#include "common/turn.h"
-#include "common/wire.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/turn.h"
 #include "conf/conf.h"
+#include "wire/wire.h"
 
 #define LINE_SIZE 4096
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/report.h"
+#include "shared/report.h"
 
 struct fp_conf;
 

@@ -6,9 +6,9 @@
 
 #include "cache/cache_entry.h"
 #include "cache/dependency.h"
-#include "common/answer.h"
-#include "common/lease_table.h"
-#include "common/walk_result.h"
+#include "shared/lease_table.h"
+#include "wire/answer.h"
+#include "wire/walk_result.h"
 
 static const struct fp_names no_names;
 

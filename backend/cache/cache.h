@@ -28,8 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/verdict.h"
 #include "cache/cache_types.h"
-#include "common/verdict.h"
 
 struct fp_answer;
 struct fp_cache;

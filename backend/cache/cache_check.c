@@ -9,7 +9,7 @@
 
 #include "cache/cache_entry.h"
 #include "cache/dependency.h"
-#include "common/lease_table.h"
+#include "shared/lease_table.h"
 
 /* Counts over the hash table, to be compared with those that the cache keeps. */
 struct tally {

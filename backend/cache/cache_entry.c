@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "cache/dependency.h"
-#include "common/lease_table.h"
-#include "common/memory.h"
-#include "common/packet.h"
-#include "common/server_clock.h"
 #include "privsep/closer.h"
+#include "shared/lease_table.h"
+#include "wire/packet.h"
+#include "wire/server_clock.h"
 
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
 {

@@ -10,13 +10,13 @@
 
 #include <sys/queue.h>
 
+#include "base/keyed_hash.h"
 #include "cache/cache_types.h"
 #include "cache/index.h"
 #include "cache/timer_wheel.h"
 #include "changes/coherence.h"
-#include "common/answer.h"
-#include "common/keyed_hash.h"
-#include "common/wire.h"
+#include "wire/answer.h"
+#include "wire/wire.h"
 
 struct fp_dependency;
 struct fp_dependencies;

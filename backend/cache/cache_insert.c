@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "cache/cache_entry.h"
 #include "cache/dependency.h"
-#include "common/answer.h"
-#include "common/memory.h"
-#include "common/packet.h"
-#include "common/server_clock.h"
-#include "common/walk_result.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/server_clock.h"
+#include "wire/walk_result.h"
 
 static bool same_object(const struct fp_meta *a, const struct fp_meta *b)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "cache/dependency.h"
-#include "common/lease_table.h"
+#include "shared/lease_table.h"
 
 void fp_entry_revive(struct fp_cache *c, struct fp_entry *e)
 {

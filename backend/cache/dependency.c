@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/keyed_hash.h"
+#include "base/memory.h"
 #include "cache/index.h"
 #include "cache/recent_changes.h"
-#include "common/keyed_hash.h"
-#include "common/memory.h"
 
 /* What the kernel keeps for a watch by inotify: the mark, and inode and name of what is watched. On ext4
  * these are 1,128 and 192 bytes, which the kernel cannot reclaim until the watch ends. */

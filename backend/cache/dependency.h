@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/walk_result.h"
+#include "wire/walk_result.h"
 
 struct fp_dependencies;
 

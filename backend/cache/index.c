@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "common/memory.h"
+#include "base/memory.h"
 
 static struct fp_indexed **bucket(const struct fp_index *x, size_t i)
 {

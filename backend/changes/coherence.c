@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/turn.h"
 #include "changes/mounts.h"
 #include "changes/noise.h"
 #include "changes/watch.h"
-#include "common/clock.h"
-#include "common/lease_table.h"
-#include "common/log.h"
-#include "common/text.h"
-#include "common/turn.h"
-#include "common/walk_result.h"
+#include "shared/lease_table.h"
+#include "wire/walk_result.h"
 
 #define BEAT_SECONDS 0.015 /* a third of FP_HEARTBEAT_MS */
 #define IDLE_MS      2000u /* without any use of a lease; then the beat stops */

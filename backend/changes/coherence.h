@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/mount_table.h"
+#include "base/mount_table.h"
 
 struct ev_loop;
 struct fp_coherence;

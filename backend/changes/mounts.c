@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/clock.h"
+#include "base/local_types.h"
 #include "changes/mounts_view.h"
-#include "common/clock.h"
-#include "common/local_types.h"
-#include "common/packet.h"
-#include "common/sight.h"
+#include "wire/packet.h"
+#include "wire/sight.h"
 
 #define MOUNTINFO "/proc/self/mountinfo"
 

@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/mount_table.h"
+#include "base/mount_table.h"
 #include "conf/mount_rule.h"
 
 struct fp_mounts_settings {

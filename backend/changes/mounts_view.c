@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "common/area.h"
+#include "shared/area.h"
 
 #define VIEW_MOUNTS 4096 /* 32 KB; a container host has hundreds */
 

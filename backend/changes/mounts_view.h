@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/mount_table.h"
+#include "base/mount_table.h"
 
 struct fp_mounts_view;
 

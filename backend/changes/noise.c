@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "common/area.h"
+#include "shared/area.h"
 
 /* The first places are owners': their number stands for the inode. */
 #define PLACES   (FP_NOISE_OWNERS + FP_NOISE_PLACES)

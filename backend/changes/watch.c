@@ -10,7 +10,7 @@
 
 #include "changes/watch_inotify.h"
 #include "changes/watch_remounts.h"
-#include "common/packet.h"
+#include "wire/packet.h"
 
 /* Clients share the pipe's own descriptor, and could make it block. */
 int fp_watch_begin(struct fp_watch *w)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/ioctl.h>
 
-#include "common/walk_result.h"
+#include "wire/walk_result.h"
 
 /* How much inotify watches: a directory with the objects of its names, its names alone, or a file. */
 enum fp_watch_what {

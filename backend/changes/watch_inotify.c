@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/memory.h"
-#include "common/packet.h"
-#include "common/refused.h"
+#include "base/memory.h"
+#include "base/refused.h"
+#include "wire/packet.h"
 
 /*
  * A directory's watch reports its names and their modes, a file's the writes to it.  A directory above

@@ -7,7 +7,7 @@
 #include <sys/fanotify.h>
 #include <unistd.h>
 
-#include "common/packet.h"
+#include "wire/packet.h"
 
 #ifndef FAN_REPORT_MNT
 #define FAN_REPORT_MNT 0x00004000

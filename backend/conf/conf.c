@@ -15,13 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/packet.h"
-#include "common/path.h"
+#include "base/log.h"
+#include "base/path.h"
 #include "conf/conf_check.h"
 #include "conf/conf_fleet.h"
 #include "conf/conf_text.h"
 #include "conf/mount_rule.h"
+#include "wire/packet.h"
 
 /* The public part is first, so that one pointer serves for both. */
 struct loaded {

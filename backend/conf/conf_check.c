@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/path.h"
+#include "base/path.h"
 
 /* libconfuse would take 010 for eight and nothing for zero. */
 int fp_conf_parse_number(cfg_t *cfg, cfg_opt_t *opt, const char *value, void *result)

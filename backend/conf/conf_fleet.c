@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/packet.h"
-#include "common/path.h"
+#include "base/path.h"
 #include "conf/conf_check.h"
+#include "wire/packet.h"
 
 #define DEFAULT_PORT 6379
 #define MAX_PORT     65535

@@ -14,10 +14,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/client.h"
-#include "common/packet.h"
-#include "common/socket_path.h"
-#include "common/text.h"
+#include "base/text.h"
+#include "shared/client.h"
+#include "wire/packet.h"
+#include "wire/socket_path.h"
 
 void ctl_complain(const char *format, ...)
 {

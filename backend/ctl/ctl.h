@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 struct option;
 

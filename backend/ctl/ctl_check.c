@@ -18,12 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/client.h"
-#include "common/packet.h"
-#include "common/text.h"
+#include "base/text.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
+#include "shared/client.h"
+#include "wire/packet.h"
 
 #define MODULE      "/mod_flashpache.so"
 #define PROGRAM     "flashpached\n" /* as /proc names it */

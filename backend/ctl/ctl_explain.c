@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/client.h"
-#include "common/packet.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_out.h"
 #include "ctl/ctl_report.h"
 #include "ctl/ctl_stock.h"
+#include "shared/client.h"
+#include "wire/packet.h"
 
 #define MAX_INDEXES   8
 #define DEFAULT_INDEX "index.html"

@@ -4,8 +4,8 @@
 
 #include <inttypes.h>
 
-#include "common/text.h"
-#include "common/wire.h"
+#include "base/text.h"
+#include "wire/wire.h"
 
 static void write_string(FILE *to, const char *text)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/wire.h"
 #include "ctl/ctl_report.h"
+#include "wire/wire.h"
 
 void ctl_json_stats(struct ctl_json *j, const char *report)
 {

@@ -6,8 +6,8 @@
 #ifndef FP_CTL_JSON_REPORT_H
 #define FP_CTL_JSON_REPORT_H
 
-#include "common/report.h"
 #include "ctl/ctl_json.h"
+#include "shared/report.h"
 
 void ctl_json_stats(struct ctl_json *j, const char *report);
 /* "daemon" */

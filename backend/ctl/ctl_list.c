@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/client.h"
-#include "common/text.h"
+#include "base/text.h"
 #include "conf/conf.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_out.h"
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
+#include "shared/client.h"
 
 #define MOST      64
 #define OUR_NAME  "flashpache"

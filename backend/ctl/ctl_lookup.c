@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/answer.h"
-#include "common/client.h"
-#include "common/packet.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_out.h"
+#include "shared/client.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
 
 static const char *kind_text(const struct fp_meta *m)
 {

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/packet.h"
-#include "common/text.h"
-#include "common/wire.h"
+#include "base/text.h"
+#include "wire/packet.h"
+#include "wire/wire.h"
 
 #define NAMES 3
 #define PIECE 4096

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/client.h"
+#include "shared/client.h"
 
 #define MOST_PARTS 1024 /* of a report, 32 MiB: the mounts of a large machine have a few */
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/report.h"
 #include "ctl/ctl.h"
+#include "shared/report.h"
 
 /* Reads the whole report, terminated, the caller's to free.  NULL after a message, with the exit status
  * in *rc_r. */

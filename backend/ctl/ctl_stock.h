@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/answer.h"
+#include "wire/answer.h"
 
 /* Which symbolic links Options allow. */
 enum ctl_links { CTL_LINKS_FOLLOW, CTL_LINKS_OWNER, CTL_LINKS_NONE };

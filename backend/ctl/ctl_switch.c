@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/packet.h"
 #include "ctl/ctl_out.h"
+#include "wire/packet.h"
 
 #define TRIES 16 /* for a temporary name that is free */
 

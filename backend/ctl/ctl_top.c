@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "base/clock.h"
 #include "ctl/ctl_json_report.h"
 #include "ctl/ctl_out.h"
 #include "ctl/ctl_paint.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/path.h"
+#include "base/path.h"
 #include "ctl/ctl_out.h"
 
 /* Fedora's apachectl takes no options of httpd.  Debian's httpd is apache2, and needs what apachectl sets. */

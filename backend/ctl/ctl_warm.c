@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/answer.h"
-#include "common/client.h"
-#include "common/packet.h"
+#include "shared/client.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
 
 struct counts {
     uint64_t found, absent, failed;

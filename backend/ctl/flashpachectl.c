@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/client.h"
-#include "common/log.h"
+#include "base/log.h"
 #include "conf/conf.h"
 #include "ctl/ctl_json_report.h"
 #include "ctl/ctl_out.h"
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
+#include "shared/client.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
 #define MAX_TIMEOUT_MS     600000

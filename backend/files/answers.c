@@ -14,14 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/answer.h"
-#include "common/answer_table.h"
-#include "common/client.h"
-#include "common/clock.h"
-#include "common/contents.h"
-#include "common/known.h"
-#include "common/lease_table.h"
-#include "common/path.h"
+#include "base/clock.h"
+#include "base/path.h"
+#include "shared/answer_table.h"
+#include "shared/client.h"
+#include "shared/contents.h"
+#include "shared/known.h"
+#include "shared/lease_table.h"
+#include "wire/answer.h"
 
 #define MOST_ROOTS 16
 #define PATIENCE_MS 100u   /* the longest that connecting takes; a daemon that hangs costs it */

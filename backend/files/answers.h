@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program's own calls on paths, answered from the daemon's memory. This room has the library that
- * PHP is started with (calls.c), and may use common/ alone. It knows neither httpd nor PHP.
+ * PHP is started with (calls.c), and may use shared/, wire/ and base/ alone. It knows neither httpd nor PHP.
  *
  * An answer is as true as the kernel's own: it is used under the same look at the queues of events as
  * a request's, and only where all of this machine's changes are reported. Everything else, and every
@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "common/answer.h"
+#include "wire/answer.h"
 
 /*
  * Paths at and below the roots, a list with colons in between, are asked about at that socket. Both

@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/imports.h"
+#include "base/imports.h"
 #include "files/answers.h"
 #include "files/opens.h"
 

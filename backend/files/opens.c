@@ -18,11 +18,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "common/contents.h"
-#include "common/local_types.h"
-#include "common/packet.h"
-#include "common/wire.h"
+#include "base/local_types.h"
 #include "files/answers.h"
+#include "shared/contents.h"
+#include "wire/packet.h"
+#include "wire/wire.h"
 
 #define DESCRIPTORS 1024 /* whose paths are remembered; with a greater one a file is opened itself */
 #define DEVICES     64   /* of which it is known whether they are local, about */

@@ -11,11 +11,11 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/path.h"
-#include "common/turn.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/path.h"
+#include "base/turn.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet_link.h"
 #include "fleet/fleet_message.h"

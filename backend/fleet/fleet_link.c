@@ -14,13 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/packet.h"
-#include "common/turn.h"
+#include "base/clock.h"
+#include "base/turn.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet_message.h"
 #include "fleet/fleet_trim.h"
 #include "privsep/monitor.h"
+#include "wire/packet.h"
 
 #define ANSWER_SECONDS 15. /* longer than any command of the daemon blocks */
 #define FIRST_PAUSE    0.1 /* seconds before the second attempt, doubled for each */

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/path.h"
+#include "base/path.h"
 
 #define FP_FLEET_VERSION     "fp1" /* the name of a stream entry's only field */
 #define FP_FLEET_SENDER      16

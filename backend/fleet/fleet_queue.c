@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "common/keyed_table.h"
-#include "common/memory.h"
+#include "base/keyed_table.h"
+#include "base/memory.h"
 
 struct item {
     UT_hash_handle hh; /* while it waits */

@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/turn.h"
 #include "changes/watch.h"
-#include "common/answer.h"
-#include "common/answer_table.h"
-#include "common/contents.h"
-#include "common/lease_table.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/packet.h"
-#include "common/tables.h"
-#include "common/turn.h"
-#include "common/wire.h"
+#include "shared/answer_table.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
+#include "shared/tables.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/wire.h"
 
 #define HELLO_SECONDS 5.0 /* for the first frame to come */
 #define SEND_SECONDS  5.0 /* for an answer to be taken */

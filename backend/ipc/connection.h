@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 struct ev_loop;
 struct fp_answer;

@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/packet.h"
-#include "common/socket_path.h"
-#include "common/turn.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/turn.h"
 #include "ipc/connection.h"
 #include "privsep/monitor.h"
+#include "wire/packet.h"
+#include "wire/socket_path.h"
 
 #define MOST_GROUPS   1024 /* of a process; with more no client is accepted */
 #define PAUSE_SECONDS 0.1  /* of accepting, after descriptors ran out */

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "common/packet.h"
+#include "wire/packet.h"
 
 #ifdef HAVE_SYSTEMD
 
@@ -14,7 +14,7 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
-#include "common/log.h"
+#include "base/log.h"
 
 bool fp_service_take_socket(int *sock_r)
 {

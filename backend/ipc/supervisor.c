@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/packet.h"
+#include "base/log.h"
+#include "wire/packet.h"
 
 #define MAX_NOTE 16 /* bytes beside a descriptor; none means anything */
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/path.h"
+#include "base/memory.h"
+#include "base/path.h"
 #include "lookup/mount_health.h"
 
 static void forget(struct fp_detour *each)

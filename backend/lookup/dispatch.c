@@ -6,13 +6,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/turn.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/turn.h"
 #include "ipc/connection.h"
 #include "lookup/breaker.h"
 #include "lookup/mount_health.h"
@@ -22,6 +21,7 @@
 #include "lookup/restore.h"
 #include "lookup/walks.h"
 #include "lookup/warm_list.h"
+#include "wire/answer.h"
 #include "workers/worker_pool.h"
 
 /* Purged entries are evicted so much at a time, and the loop does other work in between. */

@@ -8,17 +8,17 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/path.h"
+#include "base/turn.h"
 #include "changes/coherence.h"
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/path.h"
-#include "common/task.h"
-#include "common/turn.h"
-#include "common/walk_result.h"
-#include "common/wire.h"
 #include "lookup/breaker.h"
+#include "wire/answer.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
+#include "wire/wire.h"
 #include "workers/worker_pool.h"
 
 #define CHECK_SECONDS 0.05 /* while anything is asked, or out of service */

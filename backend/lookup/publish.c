@@ -2,12 +2,12 @@
 #include "config.h"
 #include "lookup/publish.h"
 
+#include "base/clock.h"
 #include "cache/cache.h"
-#include "common/answer_table.h"
-#include "common/clock.h"
-#include "common/contents.h"
-#include "common/packet.h"
-#include "common/tables.h"
+#include "shared/answer_table.h"
+#include "shared/contents.h"
+#include "shared/tables.h"
+#include "wire/packet.h"
 
 void fp_publish(struct fp_publisher *p, const char *path, size_t len, const struct fp_answer *a)
 {

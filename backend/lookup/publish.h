@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "common/answer.h"
+#include "wire/answer.h"
 
 struct fp_cache;
 struct fp_tables;

@@ -4,12 +4,12 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/turn.h"
 #include "cache/cache.h"
-#include "common/clock.h"
-#include "common/memory.h"
-#include "common/turn.h"
-#include "common/wire.h"
 #include "ipc/connection.h"
+#include "wire/wire.h"
 
 #define MAX_DEADLINE_MS 60000u
 #define PATIENCE        0.9 /* of the client's deadline: our answer comes before it gives up */

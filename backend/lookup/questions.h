@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "common/answer.h"
-#include "common/errors.h"
+#include "base/errors.h"
+#include "wire/answer.h"
 
 struct fp_cache;
 struct fp_connection;

@@ -5,12 +5,12 @@
 #include <ev.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/path.h"
+#include "base/turn.h"
 #include "cache/cache.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/path.h"
-#include "common/turn.h"
 #include "lookup/walks.h"
 #include "lookup/warm_list.h"
 #include "workers/worker_pool.h"

@@ -3,11 +3,11 @@
 #include "lookup/router.h"
 
 #include "admin/control.h"
-#include "common/turn.h"
-#include "common/wire.h"
+#include "base/turn.h"
 #include "ipc/connection.h"
 #include "lookup/dispatch.h"
 #include "lookup/questions.h"
+#include "wire/wire.h"
 
 static fp_status route_lookup(const struct fp_router *r, struct fp_connection *conn, const struct fp_frame *f)
 {

@@ -9,23 +9,23 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/clock.h"
+#include "base/keyed_table.h"
+#include "base/memory.h"
+#include "base/turn.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/keyed_table.h"
-#include "common/memory.h"
-#include "common/packet.h"
-#include "common/server_clock.h"
-#include "common/task.h"
-#include "common/turn.h"
-#include "common/walk_result.h"
 #include "lookup/detours.h"
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
 #include "lookup/publish.h"
 #include "lookup/questions.h"
 #include "privsep/closer.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/server_clock.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
 #include "workers/worker_pool.h"
 
 #define MOST_AT_ONCE      16 /* walks that go on in one turn: each hashes all of its path several times */

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/answer.h"
-#include "common/memory.h"
-#include "common/path.h"
+#include "base/memory.h"
+#include "base/path.h"
+#include "wire/answer.h"
 
 #define HEAD           "flashpached paths 1\n"
 #define NAMES          "names"

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 #define FP_WARM_PATHS 100000u     /* that a list may have, */
 #define FP_WARM_BYTES (16u << 20) /* and bytes of it: checked in some 20 ms */

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/packet.h"
-#include "common/priv.h"
+#include "base/priv.h"
+#include "wire/packet.h"
 
 pid_t fp_child_fork(int *sock_r)
 {

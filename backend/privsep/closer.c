@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/memory.h"
-#include "common/packet.h"
+#include "base/clock.h"
+#include "base/memory.h"
 #include "privsep/sandbox.h"
+#include "wire/packet.h"
 
 #define STUCK_LEAST  64   /* descriptors of a mount that wait before it counts as stuck, */
 #define STUCK_MS     1000 /* with none closed for so long */

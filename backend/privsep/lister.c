@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/packet.h"
 #include "privsep/child.h"
+#include "wire/packet.h"
 
 #define AT_ONCE 65536 /* bytes */
 

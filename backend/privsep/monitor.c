@@ -11,12 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/packet.h"
+#include "base/log.h"
 #include "conf/conf.h"
 #include "conf/conf_fleet.h"
 #include "privsep/child.h"
 #include "privsep/spawner.h"
+#include "wire/packet.h"
 
 #define READERS 2 /* processes that read the password: the fleet has two connections */
 

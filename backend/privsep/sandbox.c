@@ -18,8 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/area.h"
-#include "common/packet.h"
+#include "shared/area.h"
+#include "wire/packet.h"
 
 #define END            (-1) /* of a list: no call has this number */
 #define MAX_CONDITIONS 2

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/packet.h"
-#include "common/wire.h"
 #include "privsep/child.h"
+#include "wire/packet.h"
+#include "wire/wire.h"
 
 #define REAP_MS      20   /* between two attempts to reap killed children */
 #define MAX_CHILDREN 1024 /* living and dying ones; settings allow 256 living */

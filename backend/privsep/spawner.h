@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 /* The code of each worker, and its context. */
 struct fp_worker_job {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "base/clock.h"
 
 static uint64_t walk_began_us;
 static struct fp_effort effort;

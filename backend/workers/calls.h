@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/walk_result.h"
+#include "wire/walk_result.h"
 
 struct statx;
 

@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "changes/mounts_view.h"
-#include "common/answer.h"
-#include "common/area.h"
-#include "common/clock.h"
-#include "common/packet.h"
-#include "common/server_clock.h"
+#include "shared/area.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/server_clock.h"
 
 #define PIECE       65536 /* bytes of one read: before each, FUSE may ask for the file's metadata */
 #define PATIENCE_MS 500u  /* of reading: after mount_timeout_ms without an answer a mount is out of service */

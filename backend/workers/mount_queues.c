@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/mount_queues.h"
-#include "common/memory.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 

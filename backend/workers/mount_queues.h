@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 struct fp_mount_queue;
 

@@ -8,15 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "changes/mounts_view.h"
 #include "changes/watch.h"
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/packet.h"
-#include "common/server_clock.h"
-#include "common/task.h"
-#include "common/walk_result.h"
-#include "common/wire.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/server_clock.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
+#include "wire/wire.h"
 #include "workers/calls.h"
 #include "workers/content.h"
 #include "workers/resolve_links.h"

@@ -10,9 +10,9 @@
 
 #include "changes/mounts.h"
 #include "changes/mounts_view.h"
-#include "common/answer.h"
-#include "common/packet.h"
-#include "common/walk_result.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/walk_result.h"
 #include "workers/calls.h"
 #include "workers/resolver.h"
 

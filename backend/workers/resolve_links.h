@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 struct fp_meta;
 struct fp_node;

@@ -10,14 +10,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/path.h"
 #include "changes/mounts_view.h"
 #include "changes/noise.h"
 #include "changes/watch.h"
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/packet.h"
-#include "common/path.h"
-#include "common/server_clock.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/server_clock.h"
 #include "workers/calls.h"
 #include "workers/whereabouts.h"
 

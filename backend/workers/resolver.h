@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/errors.h"
-#include "common/walk_result.h"
+#include "base/errors.h"
+#include "wire/walk_result.h"
 
 struct fp_meta;
 struct fp_mount_traits;

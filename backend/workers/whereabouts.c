@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "common/memory.h"
+#include "base/memory.h"
 
 #define PLACES 1024 /* 8 KB; settings allow 256 workers, and killed ones leave theirs at once */
 

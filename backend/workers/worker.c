@@ -8,15 +8,15 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/priv.h"
 #include "changes/mounts_view.h"
 #include "changes/noise.h"
-#include "common/answer.h"
-#include "common/packet.h"
-#include "common/priv.h"
-#include "common/task.h"
-#include "common/walk_result.h"
-#include "common/wire.h"
 #include "privsep/sandbox.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
+#include "wire/wire.h"
 #include "workers/resolve.h"
 
 /* A worker does one task at a time. */

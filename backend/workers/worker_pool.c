@@ -7,17 +7,17 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "common/answer.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/packet.h"
-#include "common/task.h"
-#include "common/turn.h"
-#include "common/walk_result.h"
-#include "common/wire.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/turn.h"
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
+#include "wire/wire.h"
 #include "workers/mount_queues.h"
 #include "workers/whereabouts.h"
 

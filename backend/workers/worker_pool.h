@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/errors.h"
+#include "base/errors.h"
 
 struct ev_loop;
 struct fp_answer;

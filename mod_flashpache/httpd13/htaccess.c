@@ -6,12 +6,12 @@
 #include <http_config.h>
 #include <string.h>
 
-#include "common/contents.h"
-#include "common/lease_table.h"
 #include "file.h"
 #include "held.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/settings.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
 
 #define CONTENT_MOST (1u << 20) /* bytes; larger ones are core's */
 

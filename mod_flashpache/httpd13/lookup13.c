@@ -2,11 +2,11 @@
 #include "config.h"
 #include "httpd13/lookup13.h"
 
-#include "common/client.h"
-#include "common/clock.h"
+#include "base/clock.h"
 #include "held.h"
 #include "open_files.h"
 #include "shared.h"
+#include "shared/client.h"
 
 #define SWEEP_MS 1000u /* between two looks at the open files */
 

@@ -17,7 +17,6 @@
 #include <http_config.h>
 #include <http_log.h>
 
-#include "common/client.h"
 #include "httpd13/counters.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/request.h"
@@ -26,6 +25,7 @@
 #include "httpd13/status.h"
 #include "open_files.h"
 #include "shared.h"
+#include "shared/client.h"
 #include "table.h"
 
 #define IDLE 1 /* connections of a child, which has one thread */

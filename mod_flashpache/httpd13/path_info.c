@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "common/path.h"
+#include "base/path.h"
 #include "held.h"
 
 size_t fp_path_info_normalise(const char *name, char *buf)

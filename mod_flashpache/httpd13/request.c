@@ -7,15 +7,15 @@
 #include <http_request.h>
 #include <string.h>
 
-#include "common/client.h"
-#include "common/clock.h"
+#include "base/clock.h"
+#include "held.h"
 #include "httpd13/counters.h"
 #include "httpd13/htaccess.h"
-#include "held.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/path_info.h"
 #include "httpd13/settings.h"
 #include "shared.h"
+#include "shared/client.h"
 #include "trouble.h"
 
 #define SILENCE_SECONDS 10 /* between two warnings of a child about missing answers */

@@ -13,14 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/contents.h"
-#include "common/lease_table.h"
 #include "file.h"
 #include "held.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/path_info.h"
 #include "httpd13/request.h"
 #include "httpd13/settings.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
 
 #define CHUNK ((size_t)64 * 1024) /* bytes of a file that are read at once */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/packet.h"
+#include "wire/packet.h"
 
 #define USUAL_TIMEOUT_MS 10000
 #define MOST_TIMEOUT_MS  60000

@@ -8,7 +8,7 @@
 #include <httpd.h>
 #include <http_config.h>
 
-#include "common/wire.h"
+#include "wire/wire.h"
 
 #if defined(_FILE_OFFSET_BITS) && !defined(__LP64__)
 #error "struct stat is another one than httpd's: Apache 1.3 is supported on 64-bit machines"

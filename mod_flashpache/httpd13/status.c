@@ -7,11 +7,11 @@
 #include <http_main.h>
 #include <http_protocol.h>
 
-#include "common/client.h"
-#include "common/wire.h"
 #include "httpd13/counters.h"
 #include "httpd13/lookup13.h"
+#include "shared/client.h"
 #include "trouble.h"
+#include "wire/wire.h"
 
 static void write_outcomes(request_rec *r)
 {

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "common/answer.h"
+#include "wire/answer.h"
 
 static enum fp_plan of_present(const struct fp_step *last, size_t path_len, bool slash)
 {

@@ -5,8 +5,8 @@
 #ifndef FP_OUTCOMES_H
 #define FP_OUTCOMES_H
 
-#include "common/answer.h"
-#include "common/errors.h"
+#include "base/errors.h"
+#include "wire/answer.h"
 
 enum fp_count {
     /* The outcome of each request. */

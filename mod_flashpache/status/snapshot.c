@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/client.h"
-#include "common/wire.h"
+#include "shared/client.h"
+#include "wire/wire.h"
 
 APLOG_USE_MODULE(flashpache);
 

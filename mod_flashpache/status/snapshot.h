@@ -8,8 +8,8 @@
 #include <httpd.h>
 #include <stdbool.h>
 
-#include "common/errors.h"
-#include "common/report.h"
+#include "base/errors.h"
+#include "shared/report.h"
 #include "status/counters.h"
 
 struct fp_snapshot_host {

@@ -6,7 +6,7 @@
 #include "config.h"
 #include "fuzz.h"
 
-#include "common/answer.h"
+#include "wire/answer.h"
 
 #define SOME_FD STDIN_FILENO /* it is only looked at whether there is one */
 

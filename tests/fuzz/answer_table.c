@@ -13,10 +13,10 @@
 #include <sodium.h>
 
 #include "area_kit.h"
-#include "common/answer.h"
-#include "common/answer_table.h"
-#include "common/contents.h"
-#include "common/ring.h"
+#include "shared/answer_table.h"
+#include "shared/contents.h"
+#include "shared/ring.h"
+#include "wire/answer.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 #define PATH  "/srv/file"

@@ -8,12 +8,12 @@
 
 #include <sys/stat.h>
 
+#include "base/keyed_hash.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
-#include "common/answer.h"
-#include "common/keyed_hash.h"
-#include "common/lease_table.h"
-#include "common/walk_result.h"
+#include "shared/lease_table.h"
+#include "wire/answer.h"
+#include "wire/walk_result.h"
 
 enum {
     INSERT,

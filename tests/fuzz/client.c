@@ -4,15 +4,15 @@
  * whether the greeting is as it should be; then come packets.
  */
 #include "config.h"
-#include "common/client.h"
+#include "shared/client.h"
 
 #include <fcntl.h>
 
-#include "common/answer.h"
-#include "common/answer_table.h"
-#include "common/contents.h"
-#include "common/lease_table.h"
 #include "fuzz.h"
+#include "shared/answer_table.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
+#include "wire/answer.h"
 
 enum { GREETS = 1, CONTROLS = 2 };             /* bits of the first byte */
 enum { COUNT = 3, KIND = 12, KIND_SHIFT = 2 }; /* of a packet's: how many, which */

@@ -8,11 +8,11 @@
 
 #include <ev.h>
 
+#include "base/log.h"
 #include "changes/watch.h"
-#include "common/answer.h"
-#include "common/tables.h"
-#include "common/log.h"
 #include "fuzz.h"
+#include "shared/tables.h"
+#include "wire/answer.h"
 
 enum { DESCRIPTORS = 3, READS = 4, WAITS = 8, SILENT = 16 }; /* bits of a piece's first byte */
 

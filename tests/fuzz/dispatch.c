@@ -10,7 +10,7 @@
 #include "config.h"
 #include "fuzz_check.h"
 
-#include "common/log.h"
+#include "base/log.h"
 #include "dispatch_kit.h"
 
 #define CLIENTS      6

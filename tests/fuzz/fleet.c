@@ -5,8 +5,8 @@
 
 #include <ev.h>
 
-#include "common/log.h"
-#include "common/path.h"
+#include "base/log.h"
+#include "base/path.h"
 #include "conf/conf_fleet.h"
 #include "fleet/fleet_message.h"
 #include "fuzz.h"

@@ -3,8 +3,8 @@
 #include "config.h"
 #include "ctl/ctl_report.h"
 
-#include "common/client.h"
 #include "fuzz.h"
+#include "shared/client.h"
 
 static struct fp_reply said;
 

@@ -7,8 +7,8 @@
 #include "config.h"
 #include "fuzz.h"
 
-#include "common/task.h"
-#include "common/walk_result.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
 
 #define SOME_FD STDIN_FILENO /* it is only looked at whether there is one */
 

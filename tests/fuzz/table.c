@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 
-#include "common/lease_table.h"
+#include "shared/lease_table.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 

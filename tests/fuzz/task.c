@@ -3,7 +3,7 @@
 #include "config.h"
 #include "fuzz.h"
 
-#include "common/task.h"
+#include "wire/task.h"
 
 static fp_status decode(struct fp_reader r, struct fp_task *t)
 {

@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 TICK_MS = 4.5           # longer than a tick of 250 Hz
-BUDGET_MS = 5           # FP_TURN_BUDGET_US of backend/common/turn.h
+BUDGET_MS = 5           # FP_TURN_BUDGET_US of backend/base/turn.h
 BUFFER_KIB = 8192       # of a processor: some seconds of the busy daemon
 LOOK_S = 0.2
 EVENTS = ("irq_vectors/local_timer_entry", "irq_vectors/reschedule_entry", "irq/softirq_entry", "exceptions/page_fault_user",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order in which a client sees what the daemon and the kernel do (backend/common/lease_table.h),
+ * The order in which a client sees what the daemon and the kernel do (backend/shared/lease_table.h),
  * on a machine that may reorder stores and loads: for spin.
  *
  * A writer changes a file: the kernel queues an event, then the call returns.  The daemon sets busy,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order in which readers see the writes to a ring and its index (backend/common/ring.h,
+ * The order in which readers see the writes to a ring and its index (backend/shared/ring.h,
  * answer_table.h), on a machine that may reorder stores and loads: for spin.
  *
  * The ring has room for two records, of two cells each.  The record at position p lies at p % 2,

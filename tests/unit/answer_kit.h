@@ -5,9 +5,9 @@
 #ifndef FP_ANSWER_KIT_H
 #define FP_ANSWER_KIT_H
 
-#include "common/answer.h"
-#include "common/wire.h"
 #include "unit.h"
+#include "wire/answer.h"
+#include "wire/wire.h"
 
 #define SOME_FD 77 /* neither encoder nor decoder touch it */
 

@@ -15,11 +15,11 @@
 
 #include "cache/cache.h"
 #include "changes/coherence.h"
-#include "common/answer.h"
-#include "common/lease_table.h"
-#include "common/walk_result.h"
 #include "lease_kit.h"
+#include "shared/lease_table.h"
 #include "unit.h"
+#include "wire/answer.h"
+#include "wire/walk_result.h"
 
 static inline uint64_t kit_number(const char *path, size_t len, char version)
 {

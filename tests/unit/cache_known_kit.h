@@ -7,10 +7,10 @@
 #define FP_CACHE_KNOWN_KIT_H
 
 #include "cache/cache.h"
-#include "hash_kit.h"
-#include "common/packet.h"
-#include "unit.h"
 #include "cache_kit.h"
+#include "hash_kit.h"
+#include "unit.h"
+#include "wire/packet.h"
 
 #define TTL       100
 #define OPEN_DIRS 3

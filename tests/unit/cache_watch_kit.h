@@ -7,12 +7,12 @@
 #define FP_CACHE_WATCH_KIT_H
 
 #include "cache/cache.h"
+#include "cache_kit.h"
 #include "changes/coherence.h"
 #include "hash_kit.h"
-#include "common/lease_table.h"
-#include "common/walk_result.h"
+#include "shared/lease_table.h"
 #include "unit.h"
-#include "cache_kit.h"
+#include "wire/walk_result.h"
 
 #define TTL         100
 #define WATCHED_TTL 10000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of every shape come through. */
 #include "config.h"
-#include "common/answer.h"
+#include "wire/answer.h"
 
 #include "answer_kit.h"
 

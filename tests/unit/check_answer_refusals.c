@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames in place of an answer, which are refused. */
 #include "config.h"
-#include "common/answer.h"
+#include "wire/answer.h"
 
 #include <sys/mman.h>
 

@@ -7,16 +7,16 @@
  * million). FLASHPACHE_STRESS_READERS: the number of processes (4; 16).
  */
 #include "config.h"
-#include "common/answer_table.h"
+#include "shared/answer_table.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "common/answer.h"
-#include "common/contents.h"
-#include "common/lease_table.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
 #include "unit.h"
+#include "wire/answer.h"
 
 #define FILES       600u
 #define DIRECTORIES 20u

@@ -3,12 +3,12 @@
  * The table of answers: a client finds exactly the answer that the daemon published, or nothing.
  */
 #include "config.h"
-#include "common/answer_table.h"
+#include "shared/answer_table.h"
 
 #include "answer_kit.h"
 #include "area_kit.h"
-#include "common/lease_table.h"
-#include "common/ring.h"
+#include "shared/lease_table.h"
+#include "shared/ring.h"
 
 #define SLOTS 1000u
 /* So that the area ends where a page does: index, head and ring. */

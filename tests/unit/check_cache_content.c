@@ -6,16 +6,16 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include "base/clock.h"
 #include "cache/timer_wheel.h"
+#include "cache_kit.h"
 #include "changes/coherence.h"
 #include "hash_kit.h"
-#include "common/clock.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
-#include "common/server_clock.h"
-#include "common/walk_result.h"
-#include "cache_kit.h"
 #include "lease_kit.h"
+#include "shared/lease_table.h"
+#include "wire/packet.h"
+#include "wire/server_clock.h"
+#include "wire/walk_result.h"
 
 #define TTL        100
 #define LONG_TTL   600000

@@ -6,9 +6,9 @@
 #include "config.h"
 #include "cache/cache.h"
 
-#include "hash_kit.h"
-#include "common/packet.h"
 #include "cache_kit.h"
+#include "hash_kit.h"
+#include "wire/packet.h"
 
 #define TTL    100
 #define ROUNDS 30000

@@ -7,12 +7,12 @@
 #include "cache/cache.h"
 
 #include "cache/timer_wheel.h"
+#include "cache_kit.h"
 #include "changes/coherence.h"
 #include "hash_kit.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
-#include "common/walk_result.h"
-#include "cache_kit.h"
+#include "shared/lease_table.h"
+#include "wire/packet.h"
+#include "wire/walk_result.h"
 
 #define TTL   1600
 #define TICK  FP_TIMER_TICK_MS

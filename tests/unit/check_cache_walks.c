@@ -6,11 +6,11 @@
 #include "config.h"
 #include "cache/cache.h"
 
+#include "base/clock.h"
 #include "cache_known_kit.h"
 #include "changes/coherence.h"
-#include "common/clock.h"
-#include "common/server_clock.h"
-#include "common/walk_result.h"
+#include "wire/server_clock.h"
+#include "wire/walk_result.h"
 
 
 static struct fp_cache_base base;

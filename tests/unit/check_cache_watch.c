@@ -5,7 +5,7 @@
 
 #include "cache/dependency.h"
 #include "cache_watch_kit.h"
-#include "common/packet.h"
+#include "wire/packet.h"
 
 /* ---- the entries that a change concerns ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions and answers, the table of leases, controls: everything that works. */
 #include "config.h"
-#include "common/client.h"
+#include "shared/client.h"
 
 #include <stdatomic.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Daemons that err, are late or gone: the client does without, and asks again later. */
 #include "config.h"
-#include "common/client.h"
+#include "shared/client.h"
 
 #include <libgen.h>
 
+#include "base/mount_table.h"
 #include "client_kit.h"
-#include "common/mount_table.h"
 
 /* ---- a daemon that errs ---- */
 

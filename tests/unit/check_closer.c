@@ -6,9 +6,9 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-#include "common/clock.h"
-#include "common/packet.h"
+#include "base/clock.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 #define LIMIT       256
 #define PATIENCE_MS 20000

@@ -5,8 +5,8 @@
 #include <grp.h>
 #include <pwd.h>
 
+#include "base/log.h"
 #include "changes/mounts.h"
-#include "common/log.h"
 #include "conf_kit.h"
 
 /* ---- accepted settings ---- */

@@ -7,14 +7,14 @@
 #include <sys/socket.h>
 
 #include "changes/watch.h"
-#include "common/answer.h"
-#include "common/answer_table.h"
-#include "common/contents.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
-#include "common/tables.h"
-#include "common/wire.h"
+#include "shared/answer_table.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
+#include "shared/tables.h"
 #include "unit.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/wire.h"
 
 #define PATIENCE_MS 3000
 

@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 
 #include "changes/mounts_view.h"
-#include "common/answer.h"
-#include "common/packet.h"
 #include "unit.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
 
 #define LARGEST 200000u /* several pieces, the last of them not whole */
 #define SLOW_MS 1000    /* longer than a worker's patience */

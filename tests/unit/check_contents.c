@@ -3,9 +3,9 @@
  * Contents in shared memory: put by the daemon, read by clients, with a mapping and without.
  */
 #include "config.h"
-#include "common/contents.h"
+#include "shared/contents.h"
 
-#include "common/ring.h"
+#include "shared/ring.h"
 #include "unit.h"
 
 #include "area_kit.h"

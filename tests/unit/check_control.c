@@ -2,11 +2,11 @@
 #include "config.h"
 #include "admin/control.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
-#include "common/clock.h"
-#include "common/log.h"
 #include "unit.h"
 
 /* ---- a purge only notes the path ---- */

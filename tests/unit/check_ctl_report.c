@@ -2,7 +2,7 @@
 #include "config.h"
 #include "ctl/ctl_report.h"
 
-#include "common/client.h"
+#include "shared/client.h"
 #include "unit.h"
 
 /* ---- a daemon that sends its lines in two parts ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "common/errors.h"
+#include "base/errors.h"
 
 #include "unit.h"
 

@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "common/packet.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 #define SIZE   (100 * 1000)
 #define SPARES 8 /* most that a file keeps */

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "file_kit.h"
 
-#include "common/contents.h"
+#include "shared/contents.h"
 
 /* A bucket with a content of so many bytes, which is all that is left of it. */
 static apr_bucket *content_bucket(apr_size_t size)

@@ -6,11 +6,11 @@
 #include <ev.h>
 #include <sys/socket.h>
 
-#include "common/packet.h"
 #include "conf/conf_fleet.h"
 #include "played_clock.h"
 #include "privsep/monitor.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 #define PONG     "+PONG\r\n"
 #define LONGEST  30. /* seconds; a pause is between half of the value that grows and all of it */

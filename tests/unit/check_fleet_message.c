@@ -2,7 +2,7 @@
 #include "config.h"
 #include "fleet/fleet_message.h"
 
-#include "common/path.h"
+#include "base/path.h"
 #include "unit.h"
 
 #define SENDER  "0123456789abcdef"

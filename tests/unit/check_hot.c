@@ -2,7 +2,7 @@
 #include "config.h"
 #include "admin/hot.h"
 
-#include "common/clock.h"
+#include "base/clock.h"
 #include "hash_kit.h"
 #include "unit.h"
 

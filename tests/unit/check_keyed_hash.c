@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "common/keyed_table.h"
+#include "base/keyed_table.h"
 
 #include "unit.h"
 

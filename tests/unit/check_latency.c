@@ -2,9 +2,9 @@
 #include "config.h"
 #include "admin/latency.h"
 
-#include "common/stats_table.h"
-#include "common/walk_result.h"
+#include "shared/stats_table.h"
 #include "unit.h"
+#include "wire/walk_result.h"
 
 static struct fp_latency *latency;
 static char line[8192];

@@ -4,7 +4,7 @@
  * promise about the order in which they see each other's writes.
  */
 #include "config.h"
-#include "common/lease_table.h"
+#include "shared/lease_table.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -4,15 +4,15 @@
  * order in which they see each other's writes.
  */
 #include "config.h"
-#include "common/lease_table.h"
+#include "shared/lease_table.h"
 
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 
-#include "common/area.h"
 #include "lease_kit.h"
+#include "shared/area.h"
 #include "unit.h"
 
 #define N     8

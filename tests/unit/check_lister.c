@@ -5,9 +5,9 @@
 
 #include <sys/socket.h>
 
-#include "common/area.h"
-#include "common/packet.h"
+#include "shared/area.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 #define PATIENCE_MS 20000
 #define LARGE       ((size_t)300000) /* bytes: more than the process copies at once */

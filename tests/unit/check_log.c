@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "common/log.h"
+#include "base/log.h"
 
 #include <ctype.h>
 #include <sys/syscall.h>

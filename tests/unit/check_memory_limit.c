@@ -3,7 +3,7 @@
  * The memory that a process may use, by files that stand for the kernel's.
  */
 #include "config.h"
-#include "common/memory_limit.h"
+#include "base/memory_limit.h"
 
 #include "unit.h"
 

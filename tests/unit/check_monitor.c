@@ -6,13 +6,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "common/log.h"
-#include "common/packet.h"
+#include "base/log.h"
 #include "conf/conf.h"
 #include "conf/conf_fleet.h"
-#include "common/socket_path.h"
 #include "privsep/spawner.h"
 #include "unit.h"
+#include "wire/packet.h"
+#include "wire/socket_path.h"
 
 static char dir[PATH_MAX], file[PATH_MAX], password[PATH_MAX], socket_path[PATH_MAX];
 static struct fp_fleet_settings fleet;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "common/packet.h"
+#include "wire/packet.h"
 
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "common/path.h"
+#include "base/path.h"
 
 #include "unit.h"
 

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "httpd13/path_info.h"
 
-#include "common/path.h"
+#include "base/path.h"
 #include "held.h"
 #include "unit.h"
 

@@ -4,10 +4,10 @@
 #include "config.h"
 #include "lookup/publish.h"
 
-#include "common/answer_table.h"
-#include "common/contents.h"
 #include "dispatch_kit.h"
 #include "lease_kit.h"
+#include "shared/answer_table.h"
+#include "shared/contents.h"
 
 static struct fp_answer_view *view;
 static struct fp_contents_view *bytes;

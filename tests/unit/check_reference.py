@@ -150,7 +150,7 @@ def example():
 
 
 def local_types():
-    in_code = set(re.findall(r'\{ "(\w+)", \w+, true \}', text("backend/common/local_types.c")))
+    in_code = set(re.findall(r'\{ "(\w+)", \w+, true \}', text("backend/base/local_types.c")))
     page = re.search(r"^Local file systems are ([^.]*)\.", text("docs/flashpached.conf.md"), re.M).group(1)
     yield "local file system", in_code, set(re.findall(r"\w+", page)) - {"and"}, "docs/flashpached.conf.md, Mounts"
 
@@ -166,7 +166,7 @@ def outcomes():
 
 
 def counters():
-    in_code = set(COUNTER.findall(text("backend/common/stats_table.h")))
+    in_code = set(COUNTER.findall(text("backend/shared/stats_table.h")))
     fleet = {name for name in in_code if name.startswith("fleet_")}
     page = first_cells(section("docs/flashpachectl.md", "| counters | |"))
     yield "counter", in_code - fleet, set(page) - {"fleet_..."}, "stats in docs/flashpachectl.md"
@@ -188,7 +188,7 @@ def status_page():
     rows = OUTCOME.findall(text("mod_flashpache/status/outcomes.c"))
     written |= {f"Flashpache{camel(name)}" for name, reason in rows if not reason}
     made = {f"Flashpache{camel(name)}{camel(reason)}" for name, reason in rows}
-    for name, kind in re.findall(r"\bROW\((\w+), [^,]+, (counter|gauge),", text("backend/common/stats_table.h")):
+    for name, kind in re.findall(r"\bROW\((\w+), [^,]+, (counter|gauge),", text("backend/shared/stats_table.h")):
         made |= {f"Flashpached{camel(name)}", f"flashpached_{name}_total" if kind == "counter" else f"flashpached_{name}"}
     alerts = {name for name in first_cells(section("docs/status.md", "| alert | when |"))}
     named = {name for code in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S))

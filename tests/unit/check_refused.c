@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that a filter refuses are found, by any errno, before anything depends on them. */
 #include "config.h"
-#include "common/refused.h"
+#include "base/refused.h"
 
 #include <sys/syscall.h>
 
-#include "common/packet.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 START_TEST(a_whole_system_refuses_none)
 {

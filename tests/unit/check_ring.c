@@ -4,13 +4,13 @@
  * whole.
  */
 #include "config.h"
-#include "common/ring.h"
+#include "shared/ring.h"
 
 #include <fcntl.h>
 
 #include "area_kit.h"
-#include "common/packet.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 #define SIZE ((size_t)4096)
 #define EXPECTED ((size_t)64) /* bytes of an item */

@@ -17,13 +17,13 @@ SOURCE = Path(os.environ.get("srcdir", Path(__file__).parents[2]))
 PROGRAMS = ("backend", "mod_flashpache")
 # Each room may use those behind it in a row, and nothing else.
 ORDERS = (
-    "backend lookup admin ipc fleet workers cache changes privsep conf common",
-    "ctl conf common",
-    "files common",
-    "mod_flashpache status common",
-    "httpd13 mod_flashpache status common",
-    "httpd22 mod_flashpache status common",
-    "srpt common",
+    "backend lookup admin ipc fleet workers cache changes privsep conf shared wire base",
+    "ctl conf shared wire base",
+    "files shared wire base",
+    "mod_flashpache status shared wire base",
+    "httpd13 mod_flashpache status shared wire base",
+    "httpd22 mod_flashpache status shared wire base",
+    "srpt base",
 )
 # A definition: its head begins a line, its braces stand alone at the beginning of lines.
 FUNCTION = re.compile(r"^[A-Za-z][^;{}#]*\)\n\{\n.*?^\}", re.MULTILINE | re.DOTALL)

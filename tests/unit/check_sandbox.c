@@ -15,9 +15,9 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include "common/area.h"
-#include "common/packet.h"
+#include "shared/area.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 static char dir[PATH_MAX];
 

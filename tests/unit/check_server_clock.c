@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clock of a file server that lags behind this machine's, or is ahead of it. */
 #include "config.h"
-#include "common/server_clock.h"
+#include "wire/server_clock.h"
 
 #include <time.h>
 #include <unistd.h>

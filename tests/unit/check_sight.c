@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process's sight: tables of mounts that lead to the same files, and tables that differ. */
 #include "config.h"
-#include "common/sight.h"
+#include "wire/sight.h"
 
 #include <fcntl.h>
 
-#include "common/mount_table.h"
-#include "common/packet.h"
+#include "base/mount_table.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 static char file[PATH_MAX];
 

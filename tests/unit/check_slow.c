@@ -4,8 +4,8 @@
 
 #include <stdarg.h>
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "unit.h"
 
 #define KEPT 16 /* as slow.c keeps */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The listening socket: its owner, its path, and files already there. */
 #include "config.h"
-#include "common/socket_path.h"
+#include "wire/socket_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "common/packet.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 static char path[FP_MAX_SOCKET_PATH + 1], dir[PATH_MAX];
 static int sock, lock, fds_at_rest;

@@ -5,13 +5,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "common/answer.h"
-#include "common/packet.h"
-#include "common/task.h"
-#include "common/walk_result.h"
-#include "common/wire.h"
 #include "privsep/sandbox.h"
 #include "unit.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
+#include "wire/wire.h"
 #include "workers/resolve.h"
 #include "workers/worker.h"
 

@@ -3,10 +3,10 @@
  * The frames between the daemon and its workers: tasks, and the answers that only workers give.
  */
 #include "config.h"
-#include "common/task.h"
+#include "wire/task.h"
 
-#include "common/walk_result.h"
 #include "unit.h"
+#include "wire/walk_result.h"
 
 #define SOME_FD 77 /* no decoder touches it */
 

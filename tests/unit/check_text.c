@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "common/text.h"
+#include "base/text.h"
 
 #include "unit.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The budget of the loop: the pieces of work that count as long; and want of memory. */
 #include "config.h"
-#include "common/turn.h"
+#include "base/turn.h"
 
 #include <time.h>
 
-#include "common/memory.h"
+#include "base/memory.h"
 #include "unit.h"
 
 static uint64_t wall_us = 1000000, cpu_us = 500000;

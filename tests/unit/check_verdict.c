@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of docs/design/coherence.md, "How long what was seen is valid": a row here for each of its rows. */
 #include "config.h"
-#include "common/verdict.h"
+#include "base/verdict.h"
 
 #include "unit.h"
 

@@ -3,10 +3,10 @@
  * A walk's results beside its answer, on their way from a worker to the daemon.
  */
 #include "config.h"
-#include "common/walk_result.h"
+#include "wire/walk_result.h"
 
-#include "common/task.h"
 #include "unit.h"
+#include "wire/task.h"
 
 static uint8_t buf[FP_MAX_FRAME];
 static struct fp_writer w;

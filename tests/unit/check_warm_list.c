@@ -2,8 +2,8 @@
 #include "config.h"
 #include "lookup/warm_list.h"
 
-#include "common/answer.h"
 #include "unit.h"
+#include "wire/answer.h"
 
 static const struct fp_names none = { .n = 0 };
 static struct fp_warm_text t;

@@ -4,8 +4,8 @@
 #include "changes/watch.h"
 
 #include "changes/mounts.h"
-#include "common/packet.h"
 #include "watch_kit.h"
+#include "wire/packet.h"
 
 #define MAX_QUEUE 100000 /* events; a system with a longer queue is not filled */
 

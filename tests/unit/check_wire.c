@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fields, frames, and those that open and end a connection. */
 #include "config.h"
-#include "common/wire.h"
+#include "wire/wire.h"
 
 #include "wire_kit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CONTROL, an operator's command, and its REPLY. */
 #include "config.h"
-#include "common/wire.h"
+#include "wire/wire.h"
 
 #include "wire_kit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LOOKUP, with its names and its path. */
 #include "config.h"
-#include "common/wire.h"
+#include "wire/wire.h"
 
 #include "wire_kit.h"
 

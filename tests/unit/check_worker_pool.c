@@ -6,13 +6,13 @@
 #include <ev.h>
 #include <sys/prctl.h>
 
-#include "common/answer.h"
-#include "common/packet.h"
-#include "common/task.h"
-#include "common/walk_result.h"
 #include "privsep/monitor.h"
 #include "privsep/spawner.h"
 #include "unit.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
 
 #define WORKERS  3
 #define WALKS    200

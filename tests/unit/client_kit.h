@@ -7,8 +7,8 @@
 
 #include <sys/mman.h>
 
-#include "common/client.h"
 #include "fake_daemon.h"
+#include "shared/client.h"
 
 /* Where the daemon answers, however slow the machine; the other one where it does not. */
 #define TIMEOUT_MS 20000

@@ -11,22 +11,22 @@
 #include <ev.h>
 
 #include "admin/control.h"
+#include "base/clock.h"
 #include "cache/cache.h"
+#include "cache_kit.h"
 #include "changes/coherence.h"
-#include "common/clock.h"
 #include "hash_kit.h"
-#include "played_clock.h"
-#include "common/lease_table.h"
-#include "common/tables.h"
-#include "common/packet.h"
-#include "common/task.h"
-#include "common/walk_result.h"
 #include "ipc/connection.h"
 #include "lookup/dispatch.h"
 #include "lookup/observe.h"
 #include "lookup/router.h"
+#include "played_clock.h"
+#include "shared/lease_table.h"
+#include "shared/tables.h"
+#include "wire/packet.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
 #include "workers/worker_pool.h"
-#include "cache_kit.h"
 
 #define TTL_MS   60000
 #define MAX_JOBS 64

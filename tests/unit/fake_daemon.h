@@ -11,13 +11,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "common/answer.h"
-#include "common/answer_table.h"
-#include "common/contents.h"
-#include "common/lease_table.h"
-#include "common/packet.h"
-#include "common/wire.h"
+#include "shared/answer_table.h"
+#include "shared/contents.h"
+#include "shared/lease_table.h"
 #include "unit.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/wire.h"
 
 #define PATIENCE_MS 20000u /* of a script, so that no test hangs */
 #define PATH        "/srv/file"

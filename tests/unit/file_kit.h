@@ -12,8 +12,8 @@
 #include <apr_pools.h>
 #include <sys/mman.h>
 
-#include "common/packet.h"
 #include "unit.h"
+#include "wire/packet.h"
 
 #define KIB ((apr_size_t)1024)
 #define MIB (1024 * KIB)

@@ -7,7 +7,7 @@
 
 #include <sodium.h>
 
-#include "common/keyed_hash.h"
+#include "base/keyed_hash.h"
 #include "unit.h"
 
 static inline const char *hash_kit_name(void)

@@ -7,7 +7,7 @@
 
 #include <sys/epoll.h>
 
-#include "common/lease_table.h"
+#include "shared/lease_table.h"
 #include "unit.h"
 
 /* NULL with errno. */

@@ -5,12 +5,12 @@
 #ifndef FP_RESOLVE_KIT_H
 #define FP_RESOLVE_KIT_H
 
-#include "common/answer.h"
-#include "common/packet.h"
-#include "common/task.h"
-#include "common/walk_result.h"
-#include "common/wire.h"
 #include "unit.h"
+#include "wire/answer.h"
+#include "wire/packet.h"
+#include "wire/task.h"
+#include "wire/walk_result.h"
+#include "wire/wire.h"
 #include "workers/resolve.h"
 
 static struct fp_resolver resolver;

@@ -5,8 +5,8 @@
 #ifndef FP_WIRE_KIT_H
 #define FP_WIRE_KIT_H
 
-#include "common/wire.h"
 #include "unit.h"
+#include "wire/wire.h"
 
 static uint8_t buf[FP_MAX_FRAME + 64];
 static struct fp_writer w;
