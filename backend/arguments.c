@@ -11,11 +11,12 @@
 
 static void usage(FILE *out)
 {
-    fputs("Usage: flashpached [-c FILE] [-o KEY=VALUE]... [-t]\n"
+    fputs("Usage: flashpached [-c FILE] [-o KEY=VALUE]... [-t] [-f]\n"
           "Answers Apache httpd's questions about paths from a cache.\n\n"
           "  -c, --config FILE     configuration (" FP_DEFAULT_CONF ")\n"
           "  -o, --set KEY=VALUE   override one setting; repeatable\n"
           "  -t, --check           check the configuration and exit\n"
+          "  -f, --foreground      accepted, has no effect; goes with the next release\n"
           "      --supervised      as httpd starts it: standard input is a socket of the\n"
           "                        process that it ends with\n"
           "      --passed          as httpd starts it as root: descriptor 3 is the listening\n"
@@ -51,6 +52,7 @@ void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
         { "config", required_argument, NULL, 'c' },
         { "set", required_argument, NULL, 'o' },
         { "check", no_argument, NULL, 't' },
+        { "foreground", no_argument, NULL, 'f' },
         { "supervised", no_argument, NULL, 'S' },
         { "passed", no_argument, NULL, 'P' },
         { "version", no_argument, NULL, 'V' },
@@ -60,7 +62,7 @@ void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
     int c;
 
     a->file = FP_DEFAULT_CONF;
-    while ((c = getopt_long(argc, argv, "c:o:tVh", options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "c:o:tfVh", options, NULL)) != -1) {
         switch (c) {
         case 'c': a->file = optarg; break;
         case 'o':
@@ -71,6 +73,7 @@ void fp_arguments_parse(struct fp_arguments *a, int argc, char **argv)
             a->overrides[a->n_overrides++] = optarg;
             break;
         case 't': a->check = true; break;
+        case 'f': break;
         case 'S': a->supervised = true; break;
         case 'P': a->passed = true; break;
         case 'V': puts("flashpached " PACKAGE_VERSION); exit(0);
