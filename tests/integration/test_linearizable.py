@@ -45,6 +45,9 @@ OTHER_NAMES = {"written_by_its_other_name", "access_file_by_other_ways", "linked
 # A remote file's content is kept, and the kernel's pages of a FUSE file may be older than a write that no event reports. These
 # writes show within ttl_ms.
 UNREPORTED = {"written_through_a_mapping_that_stays", "written_asynchronously_while_it_stays_open"}
+# An SMB mount shows the modes and the owner of its options, whatever the server was told: stock serves the file, too.
+MODES = {"mode_of_a_parent", "mode_of_the_file", "mode_of_a_parent_by_descriptor", "owner_of_the_file",
+         "rights_of_an_access_file"}
 # A Samba server as it comes has no symbolic links for it.
 WITH_LINKS = {"written_through_a_link", "served_through_a_link", "link_in_the_middle_replaced",
               "chain_of_links", "target_made_and_removed"}
@@ -80,7 +83,7 @@ def unseen(where):
         return OTHER_NAMES | UNREPORTED
     if where not in network_mounts.KINDS:
         return set()
-    return UNREPORTED | (OTHER_NAMES if where == "cifs" else set())
+    return UNREPORTED | (OTHER_NAMES if where == "cifs" else set()) | (MODES if where in network_mounts.WITHOUT_MODES else set())
 
 
 def check(name, result, remembered=REMEMBERED, where=None):
