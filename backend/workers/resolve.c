@@ -240,7 +240,7 @@ static bool take_content(struct walk *w, struct fp_meta *m)
     uint64_t began_us;
     int fd;
 
-    if (!is_read(w, m, w->dir.mount))
+    if (!fp_content_is_wanted(m, w->task->content_max, &traits))
         return false;
     w->result->settled = fp_content_is_settled(m, &traits);
     began_us = fp_now_us();
