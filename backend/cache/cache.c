@@ -236,19 +236,24 @@ uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, 
     return e != NULL ? e->validity.mount : 0;
 }
 
+/* True where a walk looks at the directory first, as that is soon due anyway: on NFS one look at a directory does for all
+ * that lies in it, and costs the server an operation. */
+static bool is_old(const struct fp_entry *dir, uint64_t now_ms)
+{
+    return dir->validity.traits.by_directory && now_ms >= dir->seen_ms + dir->ttl_ms / 4 * 3;
+}
+
 /*
  * The moment from which on the names in the directory are known well enough for a walk to that path, or 0. On NFS a
- * walk asks for the times of the directory where it begins: one look at that does for all that lies in it. What a
- * walk finds counts from that moment on, so that all changes show in time.
+ * walk asks for the times of the directory where it begins, unless they are known. What a walk finds counts from
+ * that moment on, so that all changes show in time.
  */
-static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, const char *path, size_t len,
-                         uint64_t now_ms)
+static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, const char *path, size_t len)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
     const struct fp_watch_key *own = fp_entry_own_key(dir);
 
-    if (!dir->validity.traits.by_directory || now_ms >= dir->seen_ms + dir->ttl_ms / 4 * 3
-        || (e != NULL && e->seen_ms >= dir->seen_ms) || own == NULL
+    if (!dir->validity.traits.by_directory || (e != NULL && e->seen_ms >= dir->seen_ms) || own == NULL
         || fp_dependencies_any_happened(c->dependencies, own, dir->seen_ms)
         || fp_dependencies_happened(c->dependencies, own, "", 0, dir->seen_ms))
         return 0;
@@ -262,6 +267,10 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
     unsigned n;
 
     e = find_valid(e, FP_ASK_ANY, now_ms, &n);
+    for (struct fp_entry *dir = e; dir != NULL; dir = dir->parent) {
+        if (is_old(dir, now_ms))
+            e = dir->parent;
+    }
     while (e != NULL && e->opened != FP_OPENED_DIR)
         e = e->parent;
     if (e == NULL || e->len < min_len)
@@ -272,7 +281,7 @@ bool fp_cache_find_base(struct fp_cache *c, const char *path, size_t len, size_t
     base->generation = e->generation;
     base->links = e->links;
     base->mount = e->validity.mount;
-    base->asked_ms = asked_ms(c, e, path, len, now_ms);
+    base->asked_ms = asked_ms(c, e, path, len);
     fp_cache_verify(c);
     return true;
 }

@@ -15,6 +15,9 @@
 #include "wire/packet.h"
 #include "wire/server_clock.h"
 
+#define SOON(ttl_ms)   ((ttl_ms) / 16) /* so long after a question the next one may be of the same page */
+#define MOST_IN_VAIN   8               /* looks ahead that are counted */
+
 struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_t len)
 {
     const unsigned hash = fp_keyed_hash(path, len);
@@ -267,9 +270,9 @@ static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
 {
     e->expires_ms = e->seen_ms + e->ttl_ms;
-    if ((e->owed & FP_USE_REFRESH) != 0)
-        e->returned_ms = e->seen_ms;
     e->owed &= (uint8_t)~FP_USE_REFRESH;
+    if (e->ahead == FP_AHEAD_ASKED)
+        e->ahead = FP_AHEAD_EARNED;
     set_refresh(c, e, first_refresh_ms(c, e));
     for (struct fp_entry *p = e->parent; p != NULL; p = p->parent) {
         if (p->needed_ms < half_ms(e))
@@ -305,8 +308,8 @@ bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e)
     return (e->owed & FP_USE_REFRESH) != 0;
 }
 
-/* True if the entry is in use.  Then all above it is in use too, and may be past half of its TTL already (first_due() knows
- * where it waits longer). */
+/* True if the entry is in use.  Then all above it is in use too, and may be past half of its TTL already (fp_cache_find_base()
+ * knows where it waits longer). */
 static bool is_used(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
     if (!fp_entry_is_used(c, e))
@@ -325,18 +328,6 @@ static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
     return !e->validity.traits.by_directory && e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
-/* The entry, or a directory above it whose look does for all that lies in it, if that is about due as well. */
-static struct fp_entry *first_due(struct fp_entry *e, uint64_t now_ms)
-{
-    struct fp_entry *first = e;
-
-    for (struct fp_entry *p = e->parent; p != NULL && p->validity.traits.by_directory; p = p->parent) {
-        if (p->generation != 0 && p->expires_ms > now_ms && due_ms(p) <= now_ms + p->ttl_ms / 8)
-            first = p;
-    }
-    return first;
-}
-
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks)
 {
     for (; *looks > 0; --*looks) {
@@ -353,12 +344,12 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
             continue;
         }
         set_refresh(c, e, again_ms(e, now_ms));
-        if (e->generation != 0 && (e->ahead || e->expires_ms > now_ms) && !fp_entry_is_purged(c, e)
-            && (e->ahead || is_used(c, e, now_ms) || is_needed(e, now_ms))) {
+        if (e->generation != 0 && (e->ahead == FP_AHEAD_DUE || e->expires_ms > now_ms)
+            && !fp_entry_is_purged(c, e)
+            && (e->ahead == FP_AHEAD_DUE || is_used(c, e, now_ms) || is_needed(e, now_ms))) {
             --*looks;
-            e->ahead = false;
-            e = first_due(e, now_ms);
-            set_refresh(c, e, again_ms(e, now_ms));
+            if (e->ahead == FP_AHEAD_DUE)
+                e->ahead = FP_AHEAD_USED;
             return e;
         }
     }
@@ -370,30 +361,75 @@ bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms)
     return e->generation != 0 && e->expires_ms != 0 && now_ms >= e->expires_ms;
 }
 
-/* Each look ahead needs a use of its own, which may have brought a refresh as well. What was asked for once is not looked
- * at. */
-static void look_ahead_at(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
-{
-    const bool returned = e->returned_ms != 0 && e->returned_ms < e->expires_ms;
+/* ---- looks ahead ---- */
 
-    if (!fp_entry_has_expired(e, now_ms) || (!fp_entry_is_used(c, e) && !returned))
-        return;
-    e->returned_ms = 0;
-    e->owed &= (uint8_t)~FP_USE_REFRESH;
-    e->ahead = true;
-    fp_timer_set(&c->wheel, &e->refresh, now_ms);
+/* What the next look ahead takes. A page that takes longer than the TTL makes one or two in vain. */
+static uint8_t price(const struct fp_entry *e)
+{
+    return e->in_vain <= 2 ? 1 : (uint8_t)(1u << (e->in_vain - 2));
 }
 
-/* What is asked for next keeps its place: it was asked for next before, too. */
+/* A look ahead was in vain if no use followed. */
+static void end_look(struct fp_cache *c, struct fp_entry *e)
+{
+    take_referenced(c, e);
+    if ((e->owed & FP_USE_AHEAD) != 0) {
+        e->in_vain = 0;
+        e->ahead = FP_AHEAD_EARNED;
+        return;
+    }
+    if (e->in_vain < MOST_IN_VAIN)
+        e->in_vain++;
+    e->questions = price(e);
+    e->ahead = FP_AHEAD_NOT;
+}
+
+static bool look_ahead_at(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
+{
+    if (!fp_entry_has_expired(e, now_ms))
+        return false;
+    if (e->ahead == FP_AHEAD_USED)
+        end_look(c, e);
+    if (e->ahead != FP_AHEAD_EARNED)
+        return false;
+    e->owed &= (uint8_t)~FP_USE_AHEAD;
+    e->ahead = FP_AHEAD_DUE;
+    fp_timer_set(&c->wheel, &e->refresh, now_ms);
+    return true;
+}
+
+/* A question found the entry expired. Only one that came soon after another counts. */
+static void count_question(struct fp_cache *c, struct fp_entry *e, bool soon)
+{
+    if (e->ahead == FP_AHEAD_USED)
+        end_look(c, e);
+    if (!soon)
+        e->questions = price(e);
+    else if (e->questions > 0)
+        e->questions--;
+    e->ahead = e->questions == 0 ? FP_AHEAD_ASKED : FP_AHEAD_NOT;
+}
+
+static void stand_last(struct fp_cache *c, struct fp_entry *e)
+{
+    TAILQ_REMOVE(&c->asked, e, asked);
+    TAILQ_INSERT_TAIL(&c->asked, e, asked);
+}
+
 void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms)
 {
     struct fp_entry *next = TAILQ_NEXT(e, asked);
 
-    e->returned_ms = now_ms;
-    TAILQ_REMOVE(&c->asked, e, asked);
-    TAILQ_INSERT_TAIL(&c->asked, e, asked);
-    for (unsigned n = 0; n < FP_CACHE_AHEAD && next != NULL && next != e; n++, next = TAILQ_NEXT(next, asked))
-        look_ahead_at(c, next, now_ms);
+    count_question(c, e, now_ms - c->asked_ms < SOON(e->ttl_ms));
+    c->asked_ms = now_ms;
+    stand_last(c, e);
+    for (unsigned n = 0; n < FP_CACHE_AHEAD && next != NULL && next != e; n++) {
+        struct fp_entry *candidate = next;
+
+        next = TAILQ_NEXT(next, asked);
+        if (look_ahead_at(c, candidate, now_ms))
+            stand_last(c, candidate);
+    }
 }
 
 /* ---- entries ---- */
@@ -455,6 +491,7 @@ struct fp_entry *fp_entry_create(struct fp_cache *c, const char *path, size_t le
     fp_entry_count_place(c, e, 1);
     fp_entry_enqueue(c, e);
     TAILQ_INSERT_TAIL(&c->asked, e, asked);
+    e->ahead = FP_AHEAD_USED;
     e->purge = c->n_purges;
     if (parent == NULL)
         return e;

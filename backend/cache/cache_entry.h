@@ -35,7 +35,16 @@ enum fp_opened {
 };
 
 /* Who hears of an entry's use, each by itself (as the readers of lease_table.h do). */
-enum fp_use_reader { FP_USE_EVICTION = 1, FP_USE_REFRESH = 2, FP_USE_ALL = 3 };
+enum fp_use_reader { FP_USE_EVICTION = 1, FP_USE_REFRESH = 2, FP_USE_AHEAD = 4, FP_USE_ALL = 7 };
+
+/* Whether an entry that has expired is looked at before somebody asks for it. */
+enum fp_ahead {
+    FP_AHEAD_NOT,    /* it takes more questions */
+    FP_AHEAD_ASKED,  /* the last of them: its walk is under way */
+    FP_AHEAD_EARNED, /* yes, once */
+    FP_AHEAD_DUE,    /* the look is to begin */
+    FP_AHEAD_USED    /* yes, if it was used since: at first, and after each look ahead */
+};
 
 struct fp_entry {
     struct fp_indexed indexed;      /* by the path */
@@ -62,8 +71,9 @@ struct fp_entry {
     struct fp_validity validity;        /* of what it leads to */
     struct fp_timer refresh;            /* when to see whether it is in use, and to walk again */
     uint8_t owed;                       /* who has still to hear that it was used: by a question, or by a lease */
-    uint64_t returned_ms;               /* when it was asked for after it had expired, or used in its former life; */
-    bool ahead;                         /* a look ahead clears that, and sets this until its walk begins */
+    enum fp_ahead ahead;
+    uint8_t questions; /* that the next look ahead takes */
+    uint8_t in_vain;   /* looks ahead since the last that was followed by a use */
     uint64_t needed_ms;                 /* when it is seen whether what lies below is in use */
     uint32_t slot;                      /* ends leases that pass it or end in it, */
     uint32_t end_slot;                  /* those that end in it, a directory (once there are any) */
@@ -126,6 +136,7 @@ struct fp_cache {
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue open_dirs; /* the most recently used is the first */
     struct fp_entry_queue asked;     /* all entries, as they were asked for */
+    uint64_t asked_ms;               /* when one that had expired was asked for last */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
     size_t n_linked, n_on_mount[FP_MOUNT_BUCKETS]; /* entries that are linked; and on mounts */
     size_t spare; /* descriptors that may wait to be closed before files make room for them */
@@ -233,8 +244,8 @@ void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
 /* True if its time is over, and no change was reported. */
 bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms);
-/* The entry was asked for, but had expired.  Has those refreshed that were asked for after it, have expired, too, and were in
- * use: what was asked for together will be again.  Visits FP_CACHE_AHEAD entries at most. */
+/* The entry was asked for, but had expired.  Has those refreshed that were asked for after it and have expired, too, if
+ * they are worth it: what was asked for together will be again.  Visits FP_CACHE_AHEAD entries at most. */
 void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms);
 /* True if a client asked for the entry, or used a lease on it, since it was seen. */
 bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);

@@ -385,19 +385,26 @@ static void let_all_expire(void)
         ;
 }
 
+/* Known by then, in that order. */
+static void asked_twice(unsigned n)
+{
+    walked_in_turn(n);
+    let_all_expire();
+    ask_in_turn(n);
+    walked_in_turn(n);
+}
+
 /* One after another they expire one after another: all of them are looked at for the first question. */
 START_TEST(what_was_asked_for_together)
 {
-    walked_in_turn(4);
-    let_all_expire();
-    ask_in_turn(4);
-    ck_assert_str_eq(told_at(kit_now_ms), "");
-    walked_in_turn(4);
-    let_all_expire();
-    ck_assert(!known("/no00"));
-    ck_assert_str_eq(told_soon(kit_now_ms), "/no01 /no02 /no03");
-    walked_in_turn(4);
-    ck_assert(known("/no03"));
+    asked_twice(4);
+    for (unsigned i = 0; i < 3; i++) {
+        let_all_expire();
+        ck_assert(!known("/no00"));
+        ck_assert_str_eq(told_soon(kit_now_ms), "/no01 /no02 /no03");
+        walked_in_turn(4);
+        ask_in_turn(4);
+    }
 }
 END_TEST
 
@@ -409,6 +416,31 @@ START_TEST(what_leases_were_used_for_together)
     let_all_expire();
     ck_assert(!known("/no00"));
     ck_assert_str_eq(told_soon(kit_now_ms), "/no02");
+}
+END_TEST
+
+/* A question for "/no01" among others. Returns whether it was looked at for the one before. */
+static bool is_ahead(void)
+{
+    bool ahead;
+
+    let_all_expire();
+    known("/no00");
+    ahead = strcmp(told_soon(kit_now_ms), "/no01") == 0;
+    known("/no01");
+    walked_in_turn(2);
+    return ahead;
+}
+
+/* At random, each question comes when the look ahead has expired as well: they become rare. Once there is a use, they
+ * are what they were. */
+START_TEST(looks_ahead_in_vain)
+{
+    static const bool expected[] = { 0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1 };
+
+    walked_in_turn(2);
+    for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+        ck_assert_msg(is_ahead() == expected[i], "at %u", i);
 }
 END_TEST
 
@@ -429,13 +461,27 @@ START_TEST(no_look_ahead_without_a_use)
 }
 END_TEST
 
+/* At random: a file server answers one look for each question. */
+START_TEST(no_look_ahead_in_another_order)
+{
+    enum { PATHS = 37 };
+    char path[32];
+
+    walked_in_turn(PATHS);
+    for (unsigned i = 1; i < 2 * PATHS; i++) {
+        snprintf(path, sizeof(path), "/no%02u", i * (i < PATHS ? 11 : 23) % PATHS);
+        let_all_expire();
+        ck_assert(!known(path));
+        ck_assert_str_eq(told_soon(kit_now_ms), "");
+        walked(path, "da");
+    }
+}
+END_TEST
+
 /* Those before it were asked for before, and are again if they are needed; what a report ended needs a question. */
 START_TEST(only_what_expired_behind_it)
 {
-    walked_in_turn(5);
-    let_all_expire();
-    ask_in_turn(5);
-    walked_in_turn(5);
+    asked_twice(5);
     let_all_expire();
     fp_cache_forget(cache, "/no03", 5, false);
     ck_assert(!known("/no01"));
@@ -446,10 +492,7 @@ END_TEST
 /* A page that takes longer than the TTL: what it has passed expires again, and is for the next page. */
 START_TEST(what_is_passed_is_left_alone)
 {
-    walked_in_turn(3);
-    let_all_expire();
-    ask_in_turn(3);
-    walked_in_turn(3);
+    asked_twice(3);
     let_all_expire();
     ck_assert(!known("/no02"));
     ck_assert_str_eq(told_soon(kit_now_ms), "");
@@ -462,16 +505,11 @@ END_TEST
 START_TEST(no_farther_ahead_than_one_question_may_look)
 {
     unsigned n = 0;
-    char path[32];
 
     start(2 * FP_CACHE_LOOKS, 2 * FP_CACHE_LOOKS);
-    for (unsigned i = 0; i < 2 * FP_CACHE_AHEAD; i++) {
-        snprintf(path, sizeof(path), "/no%u", i);
-        walked(path, "da");
-        use_lease_of(path);
-    }
+    asked_twice(2 * FP_CACHE_AHEAD);
     let_all_expire();
-    ck_assert(!known("/no0"));
+    ck_assert(!known("/no00"));
     for (unsigned i = 0; i < 3; i++) {
         while (fp_cache_take_refresh(cache, kit_now_ms + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due))
             n += due.len > 1;
@@ -845,7 +883,9 @@ static Suite *make_suite(void)
     tcase_add_test(t, with_the_list_of_names);
     tcase_add_test(t, what_was_asked_for_together);
     tcase_add_test(t, what_leases_were_used_for_together);
+    tcase_add_test(t, looks_ahead_in_vain);
     tcase_add_test(t, no_look_ahead_without_a_use);
+    tcase_add_test(t, no_look_ahead_in_another_order);
     tcase_add_test(t, only_what_expired_behind_it);
     tcase_add_test(t, what_is_passed_is_left_alone);
     tcase_add_test(t, no_farther_ahead_than_one_question_may_look);
