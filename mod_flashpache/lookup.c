@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "file.h"
+#include "finfo.h"
 #include "fresh.h"
 #include "held.h"
 #include "look.h"
@@ -20,7 +21,6 @@
 #include "shared/lease_table.h"
 #include "status/counters.h"
 #include "trouble.h"
-#include "walk.h"
 #include "wire/wire.h"
 
 APLOG_USE_MODULE(flashpache);
@@ -259,7 +259,7 @@ static bool agrees(const request_rec *r, const struct fp_held *held)
         return true;
     if (m == NULL)
         return false;
-    fp_walk_fill(&f, m, r->filename, r->pool);
+    fp_finfo_fill(&f, m, r->filename, r->pool);
     return f.filetype == r->finfo.filetype && f.inode == r->finfo.inode && f.device == r->finfo.device
            && f.size == r->finfo.size && f.mtime == r->finfo.mtime && f.ctime == r->finfo.ctime;
 }
@@ -456,7 +456,7 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
         if (q == NULL && may_test(r, path, len))
             q = ask_test(r, path, len);
         if (q != NULL)
-            rv = fp_walk_stat_name(finfo, q, path, len, wanted, name, pool);
+            rv = fp_finfo_of_name(finfo, q, path, len, wanted, name, pool);
     }
     return rv != AP_DECLINED ? rv : apr_stat(finfo, name, wanted, pool);
 }

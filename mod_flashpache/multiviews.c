@@ -9,11 +9,11 @@
 #include <http_request.h>
 #include <stdbool.h>
 
+#include "finfo.h"
 #include "held.h"
 #include "lookup.h"
 #include "names.h"
 #include "request.h"
-#include "walk.h"
 #include "wire/answer.h"
 
 static bool negotiates; /* mod_negotiation is loaded */
@@ -40,7 +40,7 @@ static void renew_times(request_rec *r, const struct fp_meta *dir)
 
     if (r->finfo.inode != dir->ino || r->finfo.device != dir->dev)
         return;
-    fp_walk_fill(&f, dir, r->finfo.fname, r->finfo.pool);
+    fp_finfo_fill(&f, dir, r->finfo.fname, r->finfo.pool);
     f.valid = r->finfo.valid;
     f.filetype = APR_NOFILE;
     r->finfo = f;

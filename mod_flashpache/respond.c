@@ -17,6 +17,7 @@
 #include "file.h"
 #include "file_apr.h"
 #include "file_bucket.h"
+#include "finfo.h"
 #include "held.h"
 #include "lookup.h"
 #include "reply.h"
@@ -368,7 +369,7 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
         if (fp_walk_is_foreign(&q->held->answer->steps[i]))
             return DECLINED;
     }
-    fp_walk_fill(&r->finfo, m, r->filename, r->pool);
+    fp_finfo_fill(&r->finfo, m, r->filename, r->pool);
     *q_r = q;
     return OK;
 }

@@ -61,7 +61,7 @@ static void our_access(const struct point *p, struct sight *s)
     s->finfo.device = x->dev;
     s->finfo.inode = x->ino;
     s->finfo.size = (apr_off_t)x->size;
-    s->finfo.mtime = fp_walk_time(&x->mtime);
+    s->finfo.mtime = fp_file_time(x->mtime.sec, x->mtime.nsec);
 }
 
 /* Status AP_DECLINED: Flashpache would have left this name to httpd. */

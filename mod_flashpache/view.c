@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 
 #include "file.h"
+#include "finfo.h"
 #include "held.h"
 #include "request.h"
 #include "shared/lease_table.h"
-#include "walk.h"
 
 /* True if the file is as the walk approved it. */
 static bool is_approved(const request_rec *r, const apr_finfo_t *f)
@@ -34,7 +34,7 @@ bool fp_view_is_same(const request_rec *r, const struct fp_request *q)
 
     if (m == NULL)
         return false;
-    fp_walk_fill(&f, m, r->filename, r->pool);
+    fp_finfo_fill(&f, m, r->filename, r->pool);
     return is_approved(r, &f);
 }
 

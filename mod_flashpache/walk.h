@@ -8,10 +8,8 @@
 #include <httpd.h>
 #include <stdbool.h>
 
-struct fp_meta;
 struct fp_request;
 struct fp_step;
-struct fp_time;
 
 /*
  * The dirwalk_stat hook, about r->filename, which core changes while it walks. AP_DECLINED: the
@@ -22,13 +20,6 @@ apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted
 /* The same with a given answer, q. */
 apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
                                  apr_int32_t wanted);
-
-/*
- * apr_stat() of name from q's answer; path of len bytes is its normal form. AP_DECLINED: the answer
- * does not have it, or the file system itself should report the error.
- */
-apr_status_t fp_walk_stat_name(apr_finfo_t *finfo, const struct fp_request *q, const char *path,
-                               apr_size_t len, apr_int32_t wanted, const char *name, apr_pool_t *pool);
 
 /*
  * SymLinksIfOwnerMatch for the very links that lead to the descriptor. Core checks a link's target
@@ -45,10 +36,5 @@ bool fp_walk_restricted(const request_rec *r, const struct fp_request *q, bool k
 
 /* True for a link whose owner differs from its target's. */
 bool fp_walk_is_foreign(const struct fp_step *s);
-
-apr_time_t fp_walk_time(const struct fp_time *t);
-
-/* Fills finfo as apr_stat() does, with the members that apr_stat() would call valid. */
-void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *pool);
 
 #endif

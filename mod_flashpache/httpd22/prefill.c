@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "finfo.h"
 #include "fresh.h"
+#include "held.h"
 #include "httpd22/access.h"
 #include "httpd22/plan.h"
 #include "httpd22/rules.h"
-#include "held.h"
 #include "lookup.h"
 #include "request.h"
 #include "settings.h"
-#include "walk.h"
 
 /* ---- links ---- */
 
@@ -67,7 +67,7 @@ static void fill_absent(request_rec *r, const struct fp_request *q)
     const struct fp_meta *m = n > 1 ? fp_step_target(&q->held->answer->steps[n - 2]) : NULL;
 
     if (m != NULL)
-        fp_walk_fill(&r->finfo, m, r->filename, r->pool);
+        fp_finfo_fill(&r->finfo, m, r->filename, r->pool);
     r->finfo.filetype = APR_NOFILE;
 }
 
@@ -76,7 +76,7 @@ static void begin(request_rec *r, const struct fp_request *q, const struct prefi
     if (p->plan == FP_PLAN_ABSENT)
         r->finfo.filetype = APR_REG; /* so that core asks for no component */
     else
-        fp_walk_fill(&r->finfo, fp_step_target(fp_held_last(q->held)), p->name, r->pool);
+        fp_finfo_fill(&r->finfo, fp_step_target(fp_held_last(q->held)), p->name, r->pool);
     if (p->plan == FP_PLAN_WHOLE)
         return;
     r->filename = (char *)p->name;

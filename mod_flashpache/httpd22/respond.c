@@ -12,7 +12,6 @@
 #include "held.h"
 #include "reply.h"
 #include "request.h"
-#include "walk.h"
 
 APLOG_USE_MODULE(flashpache);
 

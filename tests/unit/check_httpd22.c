@@ -17,7 +17,7 @@
 #include "request.h"
 #include "settings.h"
 #include "unit.h"
-#include "walk.h"
+#include "finfo.h"
 
 /* ---- httpd's double ---- */
 
@@ -108,7 +108,7 @@ const struct fp_step *fp_held_last(const struct fp_held *h)
 {
     return &h->answer->steps[h->answer->n_steps - 1];
 }
-void fp_walk_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *p)
+void fp_finfo_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name, apr_pool_t *p)
 {
     (void)p;
     finfo->fname = name;
