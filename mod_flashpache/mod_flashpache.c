@@ -3,7 +3,7 @@
  * The module record and its hooks.
  */
 #include "config.h"
-#include "settings.h"
+#include "setup/settings.h"
 
 #include <apr_optional_hooks.h>
 #include <http_core.h>
@@ -15,26 +15,26 @@
 #include <mod_status.h>
 #include <unixd.h>
 
-#include "daemon.h"
-#include "expression.h"
-#include "fresh.h"
-#include "htaccess.h"
-#include "intercept.h"
-#include "lookup.h"
-#include "multiviews.h"
-#include "names.h"
-#include "parsed.h"
-#include "request.h"
-#include "respond.h"
-#include "rewrite.h"
-#include "sections.h"
+#include "access/htaccess.h"
+#include "access/parsed.h"
+#include "access/sections.h"
+#include "body/respond.h"
+#include "question/fresh.h"
+#include "question/lookup.h"
+#include "question/request.h"
+#include "setup/daemon.h"
+#include "setup/trial.h"
 #include "shadow.h"
 #include "start.h"
 #include "status/counters.h"
 #include "status/snapshot.h"
 #include "status/status.h"
-#include "trial.h"
-#include "walk.h"
+#include "walk/expression.h"
+#include "walk/intercept.h"
+#include "walk/multiviews.h"
+#include "walk/names.h"
+#include "walk/rewrite.h"
+#include "walk/walk.h"
 
 /* Just before core's own functions, which come last. */
 #define HOOK_BEFORE_DEFAULT (APR_HOOK_REALLY_LAST - 1)

@@ -9,14 +9,14 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "file.h"
-#include "htaccess.h"
-#include "held.h"
-#include "lookup.h"
-#include "request.h"
-#include "settings.h"
+#include "access/htaccess.h"
+#include "question/file.h"
+#include "question/held.h"
+#include "question/lookup.h"
+#include "question/request.h"
+#include "setup/settings.h"
 #include "status/counters.h"
-#include "walk.h"
+#include "walk/walk.h"
 
 APLOG_USE_MODULE(flashpache);
 

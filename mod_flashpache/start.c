@@ -9,19 +9,19 @@
 #include <unistd.h>
 #include <unixd.h>
 
+#include "access/parsed.h"
 #include "base/memory_limit.h"
 #include "base/priv.h"
-#include "daemon.h"
-#include "look.h"
-#include "look_counts.h"
-#include "lookup.h"
-#include "open_files.h"
-#include "parsed.h"
-#include "settings.h"
-#include "shared.h"
+#include "question/look.h"
+#include "question/lookup.h"
+#include "question/open_files.h"
+#include "question/shared.h"
+#include "question/sweeper.h"
+#include "question/table.h"
+#include "setup/daemon.h"
+#include "setup/look_counts.h"
+#include "setup/settings.h"
 #include "shared/client.h"
-#include "sweeper.h"
-#include "table.h"
 
 #define IDLE_SHARE 8 /* at most 1/8 of the descriptors are idle connections' */
 

@@ -6,10 +6,10 @@
 #include <http_config.h>
 #include <string.h>
 
-#include "file.h"
-#include "held.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/settings.h"
+#include "question/file.h"
+#include "question/held.h"
 #include "shared/contents.h"
 #include "shared/lease_table.h"
 

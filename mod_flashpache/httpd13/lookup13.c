@@ -3,9 +3,9 @@
 #include "httpd13/lookup13.h"
 
 #include "base/clock.h"
-#include "held.h"
-#include "open_files.h"
-#include "shared.h"
+#include "question/held.h"
+#include "question/open_files.h"
+#include "question/shared.h"
 #include "shared/client.h"
 
 #define SWEEP_MS 1000u /* between two looks at the open files */

@@ -23,10 +23,10 @@
 #include "httpd13/respond.h"
 #include "httpd13/settings.h"
 #include "httpd13/status.h"
-#include "open_files.h"
-#include "shared.h"
+#include "question/open_files.h"
+#include "question/shared.h"
+#include "question/table.h"
 #include "shared/client.h"
-#include "table.h"
 
 #define IDLE 1 /* connections of a child, which has one thread */
 

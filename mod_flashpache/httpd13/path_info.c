@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "held.h"
+#include "question/held.h"
 
 size_t fp_path_info_normalise(const char *name, char *buf)
 {

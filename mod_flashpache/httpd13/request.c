@@ -8,15 +8,15 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "held.h"
 #include "httpd13/counters.h"
 #include "httpd13/htaccess.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/path_info.h"
 #include "httpd13/settings.h"
-#include "shared.h"
+#include "question/held.h"
+#include "question/shared.h"
+#include "question/trouble.h"
 #include "shared/client.h"
-#include "trouble.h"
 
 #define SILENCE_SECONDS 10 /* between two warnings of a child about missing answers */
 

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "held.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/path_info.h"
 #include "httpd13/request.h"
 #include "httpd13/settings.h"
+#include "question/file.h"
+#include "question/held.h"
 #include "shared/contents.h"
 #include "shared/lease_table.h"
 

@@ -9,8 +9,8 @@
 
 #include "httpd13/counters.h"
 #include "httpd13/lookup13.h"
+#include "question/trouble.h"
 #include "shared/client.h"
-#include "trouble.h"
 #include "wire/wire.h"
 
 static void write_outcomes(request_rec *r)

@@ -4,13 +4,13 @@
 #include <apr_strings.h>
 #include <stdbool.h>
 
-#include "access_file.h"
+#include "access/access_file.h"
+#include "access/parsed.h"
+#include "body/view.h"
 #include "httpd22/rules.h"
-#include "held.h"
-#include "parsed.h"
-#include "request.h"
-#include "settings.h"
-#include "view.h"
+#include "question/held.h"
+#include "question/request.h"
+#include "setup/settings.h"
 
 /* ---- before the walk ---- */
 

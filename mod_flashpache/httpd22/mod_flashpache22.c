@@ -7,14 +7,14 @@
 #include <http_request.h>
 #include <stdbool.h>
 
-#include "daemon.h"
-#include "fresh.h"
+#include "access/parsed.h"
 #include "httpd22/prefill.h"
 #include "httpd22/respond.h"
 #include "httpd22/rules.h"
-#include "parsed.h"
-#include "request.h"
-#include "settings.h"
+#include "question/fresh.h"
+#include "question/request.h"
+#include "setup/daemon.h"
+#include "setup/settings.h"
 #include "start.h"
 
 /* Just before core's own functions, which come last. */

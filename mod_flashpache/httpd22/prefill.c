@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "finfo.h"
-#include "fresh.h"
-#include "held.h"
 #include "httpd22/access.h"
 #include "httpd22/plan.h"
 #include "httpd22/rules.h"
-#include "lookup.h"
-#include "request.h"
-#include "settings.h"
+#include "question/finfo.h"
+#include "question/fresh.h"
+#include "question/held.h"
+#include "question/lookup.h"
+#include "question/request.h"
+#include "setup/settings.h"
 
 /* ---- links ---- */
 

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <util_filter.h>
 
-#include "file.h"
-#include "file_bucket.h"
-#include "held.h"
-#include "reply.h"
-#include "request.h"
+#include "body/file_bucket.h"
+#include "body/reply.h"
+#include "question/file.h"
+#include "question/held.h"
+#include "question/request.h"
 
 APLOG_USE_MODULE(flashpache);
 

@@ -4,8 +4,8 @@
 #include <apr_fnmatch.h>
 #include <apr_strings.h>
 
-#include "overrides.h"
-#include "settings.h"
+#include "setup/overrides.h"
+#include "setup/settings.h"
 
 #if APR_MAJOR_VERSION == 0 && !defined(APR_FNM_PATHNAME)
 #define APR_FNM_PATHNAME FNM_PATHNAME

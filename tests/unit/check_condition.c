@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "condition.h"
+#include "walk/condition.h"
 
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "file.h"
-#include "file_apr.h"
+#include "question/file.h"
+#include "body/file_apr.h"
 
 #include <apr_general.h>
 #include <apr_portable.h>

@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "fresh.h"
 #include "httpd22/access.h"
 #include "httpd22/plan.h"
 #include "httpd22/prefill.h"
 #include "httpd22/rules.h"
-#include "held.h"
-#include "lookup.h"
-#include "overrides.h"
-#include "request.h"
-#include "settings.h"
+#include "question/finfo.h"
+#include "question/fresh.h"
+#include "question/held.h"
+#include "question/lookup.h"
+#include "question/request.h"
+#include "setup/overrides.h"
+#include "setup/settings.h"
 #include "unit.h"
-#include "finfo.h"
 
 /* ---- httpd's double ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "look_counts.h"
+#include "setup/look_counts.h"
 
 #include <apr_general.h>
 #include <stdio.h>

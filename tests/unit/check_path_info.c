@@ -4,7 +4,7 @@
 #include "httpd13/path_info.h"
 
 #include "base/path.h"
-#include "held.h"
+#include "question/held.h"
 #include "unit.h"
 
 /* The file system of these tests: path, type, outcome of what a link leads to. */

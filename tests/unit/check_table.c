@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "table.h"
+#include "question/table.h"
 
 #include <pthread.h>
 

@@ -5,8 +5,8 @@
 #ifndef FP_FILE_KIT_H
 #define FP_FILE_KIT_H
 
-#include "file.h"
-#include "file_bucket.h"
+#include "body/file_bucket.h"
+#include "question/file.h"
 
 #include <apr_general.h>
 #include <apr_pools.h>

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "walk/multiviews.h"
+
+#include <apr_strings.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <stdbool.h>
+
+#include "question/finfo.h"
+#include "question/held.h"
+#include "question/lookup.h"
+#include "question/request.h"
+#include "walk/names.h"
+#include "wire/answer.h"
+
+static bool negotiates; /* mod_negotiation is loaded */
+
+void fp_multiviews_begin(void)
+{
+    negotiates = ap_find_linked_module("mod_negotiation.c") != NULL;
+}
+
+/* True if mod_negotiation would read the directory. */
+static bool is_negotiated(const request_rec *r)
+{
+    return negotiates && fp_request_of(r) != NULL && r->finfo.filetype == APR_NOFILE
+           && (ap_allow_options((request_rec *)r) & OPT_MULTI) != 0 && r->proxyreq == PROXYREQ_NONE;
+}
+
+/*
+ * An answer about the absent name has the directory as a part of the path, perhaps with older
+ * times. mod_negotiation makes an entity tag of these times.
+ */
+static void renew_times(request_rec *r, const struct fp_meta *dir)
+{
+    apr_finfo_t f = r->finfo;
+
+    if (r->finfo.inode != dir->ino || r->finfo.device != dir->dev)
+        return;
+    fp_finfo_fill(&f, dir, r->finfo.fname, r->finfo.pool);
+    f.valid = r->finfo.valid;
+    f.filetype = APR_NOFILE;
+    r->finfo = f;
+}
+
+static bool wants_digest(const request_rec *r)
+{
+#ifdef ETAG_DIGEST
+    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
+
+    return ((d->etag_bits | d->etag_add) & ETAG_DIGEST) != 0;
+#else
+    (void)r;
+    return false;
+#endif
+}
+
+/* Sets what mod_negotiation sets where it finds nothing. */
+static void find_nothing(request_rec *r)
+{
+    ap_update_mtime(r, r->finfo.mtime);
+    r->vlist_validator = ap_make_etag(r, 0);
+}
+
+/* Until fixups the request has another configuration, one without MultiViews. */
+static void hide_option(request_rec *r)
+{
+    core_dir_config *core =
+        apr_pmemdup(r->pool, ap_get_core_module_config(r->per_dir_config), sizeof(core_dir_config));
+
+    core->opts &= (allow_options_t)~OPT_MULTI;
+    fp_request_replace(r, &core_module, core);
+}
+
+static bool begins(const char *name, const char *text)
+{
+    return strncmp(name, text, strlen(text)) == 0;
+}
+
+int fp_multiviews_before(request_rec *r)
+{
+    const char *name = is_negotiated(r) ? ap_strrchr_c(r->filename, '/') : NULL;
+    struct fp_held *dir;
+
+    if (name == NULL || name[1] == '\0')
+        return DECLINED;
+    dir = fp_lookup_directory(r, r->filename, name == r->filename ? 1 : (apr_size_t)(name - r->filename));
+    if (dir == NULL)
+        return DECLINED;
+    if (fp_step_target(fp_held_last(dir)) != NULL)
+        renew_times(r, fp_step_target(fp_held_last(dir)));
+    if (!wants_digest(r) && fp_names_has_none(dir, begins, apr_pstrcat(r->pool, name + 1, ".", NULL))) {
+        find_nothing(r);
+        hide_option(r);
+    }
+    return DECLINED;
+}
+
+int fp_multiviews_after(request_rec *r)
+{
+    fp_request_restore(r);
+    return DECLINED;
+}
