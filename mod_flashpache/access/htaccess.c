@@ -60,8 +60,7 @@ static apr_status_t open_present(request_rec *r, struct fp_request *q, const cha
 
     if (c == NULL)
         return AP_DECLINED;
-    bit =
-        (apr_uint64_t)1 << fp_request_step_number(q, fp_request_find_step(q, dir, fp_path_len(dir), &below));
+    bit = fp_request_bit(q, fp_request_find_step(q, dir, fp_path_len(dir), &below));
     q->access_opened++;
     q->access_text = c->pos;
     q->access_given |= bit;
@@ -251,8 +250,7 @@ static struct fp_merged merge(const request_rec *r, const struct fp_parse *made,
 static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s, unsigned name,
                      const struct htaccess_result *h)
 {
-    const apr_uint64_t bit = (apr_uint64_t)1 << fp_request_step_number(q, s);
-    const bool pure = (q->access_pure & bit) != 0 && fp_parsed_may_keep(&s->access[name]);
+    const bool pure = (q->access_pure & fp_request_bit(q, s)) != 0 && fp_parsed_may_keep(&s->access[name]);
     const unsigned opened = q->access_opened;
     struct fp_parse made = { .override_opts = h->override_opts, .before = fp_parsed_memory() };
 
@@ -286,7 +284,7 @@ int fp_htaccess_keep(request_rec *r)
         const int name = h->htaccess != NULL ? fp_parsed_missing(r, q, h, &s) : -1;
 
         /* Core may have opened by name another file than the answer's. */
-        if (name != -1 && (q->access_given >> fp_request_step_number(q, s) & 1) != 0)
+        if (name != -1 && (q->access_given & fp_request_bit(q, s)) != 0)
             keep_one(r, q, s, (unsigned)name, h);
     }
     return DECLINED;

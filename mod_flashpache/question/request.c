@@ -284,13 +284,9 @@ const struct fp_step *fp_request_find_step(const struct fp_request *q, const cha
     return NULL;
 }
 
-unsigned fp_request_step_number(const struct fp_request *q, const struct fp_step *s)
+apr_uint64_t fp_request_bit(const struct fp_request *q, const struct fp_step *s)
 {
-    unsigned i = q->held->answer->n_steps - 1;
-
-    while (q->held->answer->steps[i].end != s->end)
-        i--;
-    return i;
+    return (apr_uint64_t)1 << (s - q->held->answer->steps);
 }
 
 fp_status fp_request_error_below(const struct fp_step *last)

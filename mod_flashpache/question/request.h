@@ -139,8 +139,8 @@ struct fp_request *fp_request_shadow(const request_rec *r);
 const struct fp_step *fp_request_find_step(const struct fp_request *q, const char *name, apr_size_t len,
                                            int *below_r);
 
-/* The number of s among q's steps, "/" being 0. */
-unsigned fp_request_step_number(const struct fp_request *q, const struct fp_step *s);
+/* The bit of s, one of q's steps, in q's masks. */
+apr_uint64_t fp_request_bit(const struct fp_request *q, const struct fp_step *s);
 
 /* The error of stat() for a name below the step at which the walk ended. */
 fp_status fp_request_error_below(const struct fp_step *last);

@@ -18,11 +18,11 @@ apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struc
     if (s == NULL)
         return AP_DECLINED;
     /* Core has looked at a dangling link's target itself, and found a directory there by now. */
-    if (below && (q->links_asked[0] >> fp_request_step_number(q, s) & 1) != 0 && S_ISLNK(s->self.mode))
+    if (below && (q->links_asked[0] & fp_request_bit(q, s)) != 0 && S_ISLNK(s->self.mode))
         return AP_DECLINED;
     /* Knowing the file, core asks for this only where links are restricted (fp_walk_restricted). */
     if ((wanted & APR_FINFO_LINK) && r->filename[len] != '/' && !below && s->status == FP_OK)
-        q->links_asked[r->finfo.filetype != APR_NOFILE] |= (apr_uint64_t)1 << fp_request_step_number(q, s);
+        q->links_asked[r->finfo.filetype != APR_NOFILE] |= fp_request_bit(q, s);
     return fp_finfo_of_step(finfo, s, below, wanted, r->filename, r->pool);
 }
 
