@@ -19,8 +19,10 @@
 #include "access/parsed.h"
 #include "access/sections.h"
 #include "body/respond.h"
+#include "question/again.h"
 #include "question/fresh.h"
 #include "question/lookup.h"
+#include "question/note.h"
 #include "question/request.h"
 #include "setup/daemon.h"
 #include "setup/trial.h"
@@ -150,6 +152,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_config(post_config_last, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_parsed_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_create_request(fp_again_begin, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_intercept_request, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_dirwalk_stat(fp_sections_stat, NULL, NULL, APR_HOOK_REALLY_FIRST);
@@ -167,9 +170,9 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(respond_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
-    ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_insert_error_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_log_transaction(fp_request_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_insert_filter(fp_note_timing, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_insert_error_filter(fp_note_timing, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_log_transaction(fp_note_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
     APR_OPTIONAL_HOOK(ap, status_hook, fp_status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }
 

@@ -177,7 +177,7 @@ static void inject(request_rec *r, struct fp_parsed *p)
 #ifdef AP_TAINT_HTACCESS
     r->taint |= AP_TAINT_HTACCESS;
 #endif
-    fp_request_hold(r, &p->item);
+    fp_parsed_hold(r, p);
 }
 
 /* How many access files the step has, or may have. */

@@ -55,6 +55,10 @@ bool fp_parsed_is_used(void);
  * request uses outlive all that others register with its pool. */
 int fp_parsed_begin(request_rec *r);
 
+/* Takes the reference. Holds the parsed file as long as the pool of the whole family, since a request may take over
+ * the configuration of its subrequests. */
+void fp_parsed_hold(const request_rec *r, struct fp_parsed *p);
+
 /* True if they are kept for the request's server. */
 bool fp_parsed_is_for(const request_rec *r);
 

@@ -18,6 +18,7 @@
 #include "body/file_bucket.h"
 #include "body/reply.h"
 #include "body/view.h"
+#include "question/again.h"
 #include "question/file.h"
 #include "question/finfo.h"
 #include "question/held.h"
@@ -321,14 +322,14 @@ static int send_file(request_rec *r, const struct fp_request *q)
         apr_bucket *body = body_of(r, q);
 
         if (body == NULL)
-            return fp_request_again(r);
+            return fp_again_serve(r);
         APR_BRIGADE_INSERT_TAIL(bb, body);
     }
     if (!APR_BRIGADE_EMPTY(bb) && filtered)
         fp_file_bucket_set_piece(APR_BRIGADE_FIRST(bb), core_piece(r));
     if (!APR_BRIGADE_EMPTY(bb) && !fp_reply_can_be_read(r, APR_BRIGADE_FIRST(bb))) {
         apr_brigade_cleanup(bb);
-        return fp_request_again(r);
+        return fp_again_serve(r);
     }
     APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
     rv = ap_pass_brigade(r->output_filters, bb);
@@ -362,7 +363,7 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
         return fp_reply_refuse(r, log_denied);
     /* Core walked by the answer for the longer path, which must lead to the same file. */
     if (m == NULL || walked->held->answer->n_steps != q->held->answer->n_steps || fp_view_went_elsewhere(walked, q))
-        return fp_request_again(r);
+        return fp_again_serve(r);
     /* Where core does not know the file, it does not show whether links need their target's owner
      * (fp_walk_restricted). So core handles such a path. */
     for (unsigned i = 0; i < q->held->answer->n_steps; i++) {
@@ -402,7 +403,7 @@ static int check_links(request_rec *r)
     if (named->status != HTTP_OK)
         status = named->status;
     else if (q == NULL || !fp_view_is_same(r, q))
-        status = fp_request_again(r);
+        status = fp_again_serve(r);
     else
         status = fp_walk_restricted(named, q, true) ? refuse_link(r) : DECLINED;
     ap_destroy_sub_req(named);

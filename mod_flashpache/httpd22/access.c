@@ -53,7 +53,7 @@ static void give_parsed(request_rec *r, const struct fp_request *q, const struct
 
     if (p != NULL && p->parse.conf != NULL) {
         give(r, p->dir, p->override, p->parse.override_opts, p->parse.conf);
-        fp_request_hold(r, &p->item);
+        fp_parsed_hold(r, p);
     } else if (p != NULL) {
         fp_item_release(&p->item);
     }

@@ -11,7 +11,9 @@
 #include "httpd22/prefill.h"
 #include "httpd22/respond.h"
 #include "httpd22/rules.h"
+#include "question/again.h"
 #include "question/fresh.h"
+#include "question/note.h"
 #include "question/request.h"
 #include "setup/daemon.h"
 #include "setup/settings.h"
@@ -82,13 +84,14 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_parsed_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_create_request(fp_again_begin, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(fp_prefill, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
-    ap_hook_insert_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_insert_error_filter(fp_request_add_timing, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_log_transaction(fp_request_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_insert_filter(fp_note_timing, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_insert_error_filter(fp_note_timing, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_log_transaction(fp_note_log, NULL, NULL, APR_HOOK_REALLY_FIRST);
 }
 
 module AP_MODULE_DECLARE_DATA flashpache_module = {

@@ -9,6 +9,7 @@
 
 #include "body/file_bucket.h"
 #include "body/reply.h"
+#include "question/again.h"
 #include "question/file.h"
 #include "question/held.h"
 #include "question/request.h"
@@ -84,11 +85,11 @@ static int send_file(request_rec *r, const struct fp_request *q)
     }
     e = body_of(r, q, local && !r->header_only && may_map(r, q));
     if (e == NULL)
-        return fp_request_again(r);
+        return fp_again_serve(r);
     APR_BRIGADE_INSERT_TAIL(bb, e);
     if (!fp_reply_can_be_read(r, e)) {
         apr_brigade_cleanup(bb);
-        return fp_request_again(r);
+        return fp_again_serve(r);
     }
     return pass(r, bb);
 }

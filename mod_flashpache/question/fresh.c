@@ -89,13 +89,17 @@ static bool has_written(const struct connection *c, struct fp_client *client)
 
 int fp_fresh_begin_handler(request_rec *r)
 {
-    fp_request_begin_handler(r);
+    struct fp_record *own = fp_record_make(r), *first = fp_record_make(fp_request_first(r));
+
+    own->serving = true;
+    own->handled_before = first->handled;
+    first->handled = true;
     return DECLINED;
 }
 
 void fp_fresh_end_handler(const request_rec *r)
 {
-    fp_request_undo_handler((request_rec *)r);
+    fp_record_make(fp_request_first(r))->handled = fp_record_of(r)->handled_before;
 }
 
 static bool was_rewritten(const request_rec *r)
@@ -125,6 +129,6 @@ bool fp_fresh_is_wanted(const request_rec *r, struct fp_client *client)
 {
     const struct connection *c = connection_of(r);
 
-    return (c != NULL && has_written(c, client)) || fp_request_was_handled(r) || was_rewritten(r)
+    return (c != NULL && has_written(c, client)) || fp_record_of(fp_request_first(r))->handled || was_rewritten(r)
            || fp_request_may_follow_program(r) || is_part_of_page(r);
 }

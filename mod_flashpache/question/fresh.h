@@ -18,7 +18,8 @@ int fp_fresh_connect(conn_rec *c, void *csd);
  * that may write. */
 void fp_fresh_note_method(const request_rec *r);
 
-/* handler, before all others: notes that a handler runs for this family of requests. */
+/* handler, before all others: notes that a handler runs, which may change files. From now on the family's requests
+ * ask afresh. */
 int fp_fresh_begin_handler(request_rec *r);
 /* Notes that only handlers that serve the file itself took the request. */
 void fp_fresh_end_handler(const request_rec *r);

@@ -8,11 +8,13 @@
 #include <http_log.h>
 
 #include "base/clock.h"
+#include "question/again.h"
 #include "question/file.h"
 #include "question/finfo.h"
 #include "question/fresh.h"
 #include "question/held.h"
 #include "question/look.h"
+#include "question/note.h"
 #include "question/open_files.h"
 #include "question/request.h"
 #include "question/shared.h"
@@ -49,7 +51,7 @@ static enum fp_count reason_not_to_ask(const request_rec *r)
     if (r->filename == NULL || r->filename[0] != '/' || r->proxyreq != PROXYREQ_NONE
         || strcmp(r->uri, "*") == 0)
         return FP_COUNT_NOFILE;
-    if (fp_request_is_again(r))
+    if (fp_again_is_by_core(r))
         return FP_COUNT_CHANGED;
     if (r->finfo.filetype != APR_NOFILE && !may_send_known(r))
         return FP_COUNT_KNOWN;
@@ -107,7 +109,7 @@ struct wish {
 
 static bool wants_fresh(const request_rec *r)
 {
-    return fp_request_is_afresh(r) || fp_fresh_is_wanted(r, fp_child_client);
+    return fp_again_is_afresh(r) || fp_fresh_is_wanted(r, fp_child_client);
 }
 
 /* An answer, and its source. */
@@ -239,7 +241,7 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
 
 static void note_failure(request_rec *r, const struct fp_settings *settings, const char *path, fp_status st)
 {
-    fp_request_note(r, fp_outcome_of_failure(st));
+    fp_note_outcome(r, fp_outcome_of_failure(st));
     if (st == FP_REFUSED || st == FP_TOODEEP || !may_warn())
         ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r, FP_TEXT_NO_ANSWER, settings->socket, path,
                       fp_outcomes[fp_outcome_of_failure(st)].reason, fp_trouble_text(fp_child_client, st));
@@ -315,18 +317,18 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
     if (tested != NULL && agrees(r, tested->held)) {
         /* A test of this path has an answer already: walk and test share one view. */
         fp_request_remember(r, tested->held, tested->found);
-        fp_request_note(r, tested->found);
+        fp_note_outcome(r, tested->found);
         return DECLINED;
     }
     st = find_agreeing(r, &wish, &found);
     if (st != FP_OK || was_asked(&found))
-        fp_request_add_us(r, (fp_now_ns() - began_ns) / 1000);
+        fp_note_us(r, (fp_now_ns() - began_ns) / 1000);
     if (st == FP_UNKNOWN) {
-        fp_request_note(r, FP_COUNT_KNOWN);
+        fp_note_outcome(r, FP_COUNT_KNOWN);
         return DECLINED;
     }
     if (st == FP_UNAVAILABLE && refuses(settings)) {
-        fp_request_note(r, FP_COUNT_UNAVAILABLE);
+        fp_note_outcome(r, FP_COUNT_UNAVAILABLE);
         return refuse(r);
     }
     if (st != FP_OK) {
@@ -334,7 +336,7 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
         return DECLINED;
     }
     fp_request_remember(r, found.held, found.outcome);
-    fp_request_note(r, found.outcome);
+    fp_note_outcome(r, found.outcome);
     return DECLINED;
 }
 
@@ -384,13 +386,13 @@ bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r)
     struct found found;
     const fp_status st = fetch(r, &wish, &found);
 
-    fp_request_add_us(r, fp_now_us() - began_us);
+    fp_note_us(r, fp_now_us() - began_us);
     if (st != FP_OK) {
-        fp_request_note(r, fp_outcome_of_failure(st));
+        fp_note_outcome(r, fp_outcome_of_failure(st));
         *status_r = st == FP_UNAVAILABLE && refuses(fp_settings_of(r->server)) ? refuse(r) : DECLINED;
         return false;
     }
-    fp_request_note(r, found.outcome);
+    fp_note_outcome(r, found.outcome);
     opened = apr_pmemdup(r->pool, *q, sizeof(**q));
     opened->held = found.held;
     opened->found = found.outcome;
@@ -405,7 +407,7 @@ static bool may_test(const request_rec *r, const char *path, apr_size_t len)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
 
-    return settings->engine == FP_ENGINE_ON && fp_child_client != NULL && !fp_request_is_again(r)
+    return settings->engine == FP_ENGINE_ON && fp_child_client != NULL && !fp_again_is_by_core(r)
            && (r->method_number == M_GET || r->method_number == M_POST || r->method_number == M_OPTIONS)
            && fp_path_is_normal(path, len) && fp_path_depth(path, len) <= FP_MAX_STEPS
            && !fp_settings_excludes(settings, path, len);
@@ -423,7 +425,7 @@ static const struct fp_request *ask_test(request_rec *r, const char *path, apr_s
     const fp_status st = find(r, &wish, &found);
 
     if (st != FP_OK || was_asked(&found))
-        fp_request_add_us(r, fp_now_us() - began_us);
+        fp_note_us(r, fp_now_us() - began_us);
     return st == FP_OK ? fp_request_remember_test(r, found.held, found.outcome) : NULL;
 }
 
@@ -473,17 +475,17 @@ int fp_lookup_begin(request_rec *r)
         return DECLINED;
     reason = fp_child_client == NULL ? FP_COUNT_DISABLED : reason_not_to_ask(r);
     if (reason != FP_OUTCOMES) {
-        fp_request_note(r, reason);
+        fp_note_outcome(r, reason);
         return DECLINED;
     }
     path = normal_path(r, &len);
     if (path == NULL || fp_settings_excludes(settings, path, len)) {
-        fp_request_note(r, path == NULL ? FP_COUNT_PATH : FP_COUNT_EXCLUDED);
+        fp_note_outcome(r, path == NULL ? FP_COUNT_PATH : FP_COUNT_EXCLUDED);
         return DECLINED;
     }
     /* The daemon would refuse the path for the same reason. */
     if (fp_path_depth(path, len) > FP_MAX_STEPS) {
-        fp_request_note(r, FP_COUNT_DEEP);
+        fp_note_outcome(r, FP_COUNT_DEEP);
         return DECLINED;
     }
     status = look_up(r, settings, path, len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer about a request's path, kept as long as the request, and its notes. A main request has
- * the list of all answers of its family, because core reuses one request's walk for another.
+ * The answer about a request's path, kept as long as the request, and what else the module has of it. A main request
+ * has the list of all answers of its family, because core reuses one request's walk for another.
  */
 #ifndef FP_REQUEST_H
 #define FP_REQUEST_H
@@ -13,8 +13,7 @@
 #include "status/counters.h"
 #include "wire/answer.h"
 
-struct fp_file;
-struct fp_item;
+struct apr_hash_t;
 struct fp_held;
 struct fp_merged;
 
@@ -39,6 +38,42 @@ struct fp_request {
     struct fp_request *next;                /* the next one of the same main request */
 };
 
+/* A request is served once more, .. */
+enum fp_again {
+    FP_AGAIN_NOT,
+    FP_AGAIN_BY_CORE, /* .. without an answer, .. */
+    FP_AGAIN_AFRESH   /* .. by answers that no earlier request saw */
+};
+
+/* What each request has in its request_config. */
+struct fp_record {
+    apr_pool_t *pool; /* the request's: a copy of the request may have another one */
+    struct fp_request *own;
+    struct fp_request *all;    /* a main request's, and those of its subrequests, linked by next */
+    struct fp_request *shadow; /* like own, but httpd's walk does not use it */
+    struct fp_request *tests;  /* answers to this request's tests of files, linked by next */
+    struct fp_answer *buf;     /* see fp_request_buf(); NULL: there is none at present */
+    bool kept;                 /* see fp_request_keep(): the first buffer was */
+    enum fp_again again;
+    const struct fp_outcome *outcome; /* the last one noted; NULL: none */
+    /* fresh.c */
+    bool handled;        /* of the family's first request: a handler ran in the family */
+    bool serving;        /* this request's handler has begun */
+    bool handled_before; /* before this request's handler began */
+    /* access/parsed.c, of the family's first request */
+    bool begun;              /* fp_parsed_begin() ran */
+    struct apr_hash_t *held; /* the parsed files of the family, struct fp_item *; NULL: none yet */
+    /* walk/multiviews.c */
+    ap_conf_vector_t *hidden; /* the configuration that .. */
+    ap_conf_vector_t *shown;  /* .. this one replaces */
+};
+
+/* The record, empty if there is none. fp_record_make() makes it. */
+const struct fp_record *fp_record_of(const request_rec *r);
+struct fp_record *fp_record_make(const request_rec *r);
+/* The request from which all subrequests and redirects of the family come. */
+const request_rec *fp_request_first(const request_rec *r);
+
 /* ---- for lookup.c ---- */
 
 /* The answer lives as long as the request's pool.  found: its source. */
@@ -46,9 +81,8 @@ void fp_request_remember(request_rec *r, struct fp_held *held, enum fp_count fou
 
 /* r is served without its answer, as if it had none. */
 void fp_request_forget(request_rec *r);
-
-/* Counts the outcome, and notes it for the log. */
-void fp_request_note(request_rec *r, enum fp_count outcome);
+/* Takes the answers of r and of its subrequests from the family. */
+void fp_request_leave_out(const request_rec *r);
 
 /* A buffer for the answer to one question of this request. The first question allocates it, the next ones
  * reuse it. It is large, but few of its steps are used. */
@@ -72,56 +106,7 @@ void fp_request_expect_programs(bool expected);
 /* True if such a program may have run for r, which has tested files. */
 bool fp_request_may_follow_program(const request_rec *r);
 
-/* Adds to the note "flashpache-us". */
-void fp_request_add_us(request_rec *r, apr_uint64_t us);
-
-/* ---- for htaccess.c ---- */
-
-/* At the creation of a request, so that its items are released after all other cleanups. */
-void fp_request_begin(request_rec *r);
-/* Takes the reference. Holds the item as long as the pool of the whole family, since a request may
- * take over the configuration of its subrequests. */
-void fp_request_hold(request_rec *r, struct fp_item *item);
-
-/* ---- for multiviews.c ---- */
-
-/* Until fp_request_restore() m has the configuration conf for r's directory. */
-void fp_request_replace(request_rec *r, const module *m, void *conf);
-void fp_request_restore(request_rec *r);
-
-/* ---- for fresh.c ---- */
-
-/* A handler begins that may change files: from now on the family's requests ask afresh. */
-void fp_request_begin_handler(request_rec *r);
-/* The handler that began has done nothing: the state before it is restored. */
-void fp_request_undo_handler(request_rec *r);
-/* True if a handler ran in any request of the family. */
-bool fp_request_was_handled(const request_rec *r);
-
-/* ---- hooks ---- */
-
-/* log_transaction: copies outcome and reason to the environment, after CGI programs have run. */
-int fp_request_log(request_rec *r);
-
-/* insert_filter and insert_error_filter: FlashpacheServerTiming, the header Server-Timing (W3C
- * Server Timing), for browsers' developer tools and monitoring. */
-void fp_request_add_timing(request_rec *r);
-
 /* ---- answers ---- */
-
-/*
- * Serves the request once more, by fresh answers: a main request from its beginning, a subrequest from its file name.
- * After a few times core serves it, or, where links are restricted, nobody. Returns what a handler returns.
- */
-int fp_request_again(request_rec *r);
-
-/* The same where a path has led to different directories: core would open by name what one of them closes, so
- * after a few times nobody serves it. */
-int fp_request_again_elsewhere(request_rec *r);
-/* True if r, or a request that it is part of, is being served once more without an answer. */
-bool fp_request_is_again(const request_rec *r);
-/* The same by fresh answers. */
-bool fp_request_is_afresh(const request_rec *r);
 
 /* True if httpd compares owners of links and targets in r's directory, or allows no links. */
 bool fp_request_restricts_links(const request_rec *r);

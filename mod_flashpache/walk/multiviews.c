@@ -68,11 +68,15 @@ static void find_nothing(request_rec *r)
 /* Until fixups the request has another configuration, one without MultiViews. */
 static void hide_option(request_rec *r)
 {
+    struct fp_record *record = fp_record_make(r);
     core_dir_config *core =
         apr_pmemdup(r->pool, ap_get_core_module_config(r->per_dir_config), sizeof(core_dir_config));
 
     core->opts &= (allow_options_t)~OPT_MULTI;
-    fp_request_replace(r, &core_module, core);
+    record->hidden = r->per_dir_config;
+    record->shown = ap_merge_per_dir_configs(r->pool, record->hidden, ap_create_request_config(r->pool));
+    ap_set_core_module_config(record->shown, core);
+    r->per_dir_config = record->shown;
 }
 
 static bool begins(const char *name, const char *text)
@@ -101,6 +105,9 @@ int fp_multiviews_before(request_rec *r)
 
 int fp_multiviews_after(request_rec *r)
 {
-    fp_request_restore(r);
+    const struct fp_record *record = fp_record_of(r);
+
+    if (record->shown != NULL && record->shown == r->per_dir_config)
+        r->per_dir_config = record->hidden;
     return DECLINED;
 }
