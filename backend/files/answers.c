@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/path.h"
-#include "shared/answer_table.h"
 #include "shared/client.h"
 #include "shared/contents.h"
 #include "shared/known.h"
@@ -315,9 +314,7 @@ static int find(const char *path, const struct wish *wish, struct fp_files_found
     view = path != NULL ? take_view(&client) : NULL;
     if (view == NULL)
         return FP_FILES_UNKNOWN;
-    if (fp_answer_view_find(fp_lease_view_answers(view), path, len, &answer) && answer.watched
-        && fp_known_holds(view, &answer, answer.n_steps)) {
-        fp_known_mark(view, &answer);
+    if (fp_known_find(view, path, len, true, &answer) == FP_OK) {
         result = read_answer(&answer, len, wish->follow || is_dir, is_dir, f);
         if (result == 0 && wish->is_wanted != NULL && !read_content(view, &answer, wish, &f->meta))
             result = FP_FILES_UNKNOWN;

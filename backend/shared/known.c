@@ -3,6 +3,7 @@
 #include "shared/known.h"
 
 #include "base/clock.h"
+#include "shared/answer_table.h"
 #include "shared/lease_table.h"
 #include "wire/answer.h"
 
@@ -19,12 +20,28 @@ bool fp_known_holds(const struct fp_lease_view *view, const struct fp_answer *a,
     return true;
 }
 
-/* The last step and the one above: a LEAF's slot, and a DIR's. */
-void fp_known_mark(const struct fp_lease_view *view, const struct fp_answer *a)
+/* Says that the answer was used: its records get a second chance, and its entries are refreshed. The last step and the
+ * one above: a LEAF's slot, and a DIR's. */
+static void mark(const struct fp_lease_view *view, const struct fp_answer *a)
 {
     const unsigned n = a->n_steps;
 
     fp_lease_view_reference(view, a->steps[n - 1].slot);
     if (n > 1)
         fp_lease_view_reference(view, a->steps[n - 2].slot);
+}
+
+fp_status fp_known_find(const struct fp_lease_view *view, const char *path, size_t len, bool watched,
+                        struct fp_answer *a)
+{
+    const struct fp_step *last;
+
+    if (!fp_answer_view_find(fp_lease_view_answers(view), path, len, a))
+        return FP_UNKNOWN;
+    if ((!watched || a->watched) && fp_known_holds(view, a, a->n_steps)) {
+        mark(view, a);
+        return FP_OK;
+    }
+    last = &a->steps[a->n_steps - 1];
+    return fp_lease_view_is_known(view, last->slot, last->generation) ? FP_ASK : FP_UNKNOWN;
 }

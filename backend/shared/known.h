@@ -7,6 +7,9 @@
 #define FP_KNOWN_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "base/errors.h"
 
 struct fp_answer;
 struct fp_lease_view;
@@ -15,7 +18,12 @@ struct fp_lease_view;
  * call. */
 bool fp_known_holds(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n);
 
-/* Says that the answer was used: its records get a second chance, and its entries are refreshed. */
-void fp_known_mark(const struct fp_lease_view *view, const struct fp_answer *a);
+/*
+ * Finds the answer about the path, in normal form. watched: only one of which this machine's changes are all reported.
+ * FP_OK: it holds now, and is marked as used. FP_ASK: the daemon knows the path, but its answer does not hold, or may
+ * not be used. FP_UNKNOWN: there is no answer. a is undefined unless FP_OK is returned.
+ */
+fp_status fp_known_find(const struct fp_lease_view *view, const char *path, size_t len, bool watched,
+                        struct fp_answer *a);
 
 #endif

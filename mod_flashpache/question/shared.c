@@ -10,7 +10,6 @@
 #include "question/held.h"
 #include "question/open_files.h"
 #include "question/open_path.h"
-#include "shared/answer_table.h"
 #include "shared/client.h"
 #include "shared/contents.h"
 #include "shared/known.h"
@@ -98,24 +97,16 @@ fp_status fp_shared_view(struct fp_client *client, struct fp_lease_view **view_r
 
 fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h)
 {
-    struct fp_answer *a = h->answer;
     fp_status st;
 
-    fp_answer_init(a, FP_UNKNOWN);
+    fp_answer_init(h->answer, FP_UNKNOWN);
     st = fp_shared_view(client, &h->view);
     if (st != FP_OK)
         return st;
-    st = FP_UNKNOWN;
-    if (fp_answer_view_find(fp_lease_view_answers(h->view), h->path, h->path_len, a)) {
-        const struct fp_step *last = fp_held_last(h);
-
-        if ((!fresh || a->watched) && fp_held_holds(h) && have_file(h)) {
-            fp_known_mark(h->view, a);
-            return FP_OK;
-        }
-        if (fp_lease_view_is_known(h->view, last->slot, last->generation))
-            st = FP_ASK;
-    }
-    fp_lease_view_release(&h->view);
+    st = fp_known_find(h->view, h->path, h->path_len, fresh, h->answer);
+    if (st == FP_OK && !have_file(h))
+        st = FP_ASK;
+    if (st != FP_OK)
+        fp_lease_view_release(&h->view);
     return st;
 }
