@@ -17,7 +17,7 @@
 #include "question/open_files.h"
 #include "question/shared.h"
 #include "question/sweeper.h"
-#include "question/table.h"
+#include "question/child_cache.h"
 #include "setup/daemon.h"
 #include "setup/look_counts.h"
 #include "setup/settings.h"
@@ -139,7 +139,7 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
     if (!fp_start_is_on(s) || obstacle != NULL)
         return false;
     ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
-    if (fp_table_init() == -1) {
+    if (fp_child_cache_init() == -1) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
                      "FP0108: no random numbers: this child serves without Flashpache");
         return false;

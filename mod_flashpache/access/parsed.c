@@ -19,7 +19,7 @@
 /* About what the configuration takes that is merged of it and of sections. */
 #define MERGED_BYTES ((apr_size_t)8 * 1024)
 
-static struct fp_table *table; /* this child's; NULL: none are kept */
+static struct fp_child_cache *cache; /* this child's; NULL: none are kept */
 
 /* malloc() keeps freed memory in each thread's arena. Each time so much was given up it returns it to the system. */
 #define TRIM_AFTER ((apr_size_t)16 << 20)
@@ -38,12 +38,12 @@ static void destroy(struct fp_item *item)
 
 void fp_parsed_init(unsigned limit, apr_size_t bytes)
 {
-    table = limit > 0 ? fp_table_create(limit, bytes) : NULL;
+    cache = limit > 0 ? fp_child_cache_create(limit, bytes) : NULL;
 }
 
 bool fp_parsed_is_used(void)
 {
-    return table != NULL;
+    return cache != NULL;
 }
 
 static apr_status_t release_one(void *item)
@@ -70,7 +70,7 @@ int fp_parsed_begin(request_rec *r)
 {
     struct fp_record *record;
 
-    if (table == NULL)
+    if (cache == NULL)
         return OK;
     record = fp_record_make(r);
     record->begun = true;
@@ -101,7 +101,7 @@ void fp_parsed_hold(const request_rec *r, struct fp_parsed *p)
 
 bool fp_parsed_is_for(const request_rec *r)
 {
-    return table != NULL && fp_settings_of(r->server)->keep_parsed;
+    return cache != NULL && fp_settings_of(r->server)->keep_parsed;
 }
 
 static apr_uint64_t slot_and_generation(const struct fp_step *s)
@@ -136,13 +136,13 @@ struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *
 {
     char *key = apr_palloc(r->pool, FP_ITEM_KEY_SIZE(s->end));
     apr_size_t len = fp_item_key(key, r->server, q->held->path, s->end);
-    struct fp_parsed *p = (struct fp_parsed *)fp_table_get(table, key, len);
+    struct fp_parsed *p = (struct fp_parsed *)fp_child_cache_get(cache, key, len);
 
     if (p == NULL
         || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])
             && is_confirmed(r, p, q, s)))
         return p;
-    fp_table_drop(table, &p->item);
+    fp_child_cache_drop(cache, &p->item);
     fp_item_release(&p->item);
     return NULL;
 }
@@ -171,7 +171,7 @@ static apr_size_t bytes_for(const struct fp_access *access, bool conf, bool merg
 
 bool fp_parsed_may_keep(const struct fp_access *access)
 {
-    return fp_table_takes(table, bytes_for(access, true, false));
+    return fp_child_cache_takes(cache, bytes_for(access, true, false));
 }
 
 apr_size_t fp_parsed_memory(void)
@@ -194,7 +194,7 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
     const apr_size_t least = bytes_for(&s->access[name], made->conf != NULL, made->merged.walk != NULL);
     const apr_size_t now = fp_parsed_memory();
     const apr_size_t all = now > made->before + least ? now - made->before : least;
-    const bool fits = fp_table_takes(table, all);
+    const bool fits = fp_child_cache_takes(cache, all);
     const struct fp_parse parse = fits ? *made : without_result(made);
     struct fp_parsed *p = apr_pcalloc(parse.pool, sizeof(*p));
     char *key = apr_palloc(parse.pool, FP_ITEM_KEY_SIZE(s->end));
@@ -208,6 +208,6 @@ void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const stru
     p->access = s->access[name];
     p->view = fp_lease_view_number(q->held->view);
     atomic_init(&p->confirmed, slot_and_generation(s));
-    fp_table_put(table, &p->item);
+    fp_child_cache_put(cache, &p->item);
     fp_item_release(&p->item);
 }

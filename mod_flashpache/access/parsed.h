@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "question/request.h"
-#include "question/table.h"
+#include "question/child_cache.h"
 #include "wire/answer.h"
 
 /* The result of core's walk to a directory's files (sections.h). */
@@ -82,7 +82,7 @@ bool fp_parsed_may_keep(const struct fp_access *access);
 apr_size_t fp_parsed_memory(void);
 
 /* Keeps it for the file of the result that core made (as missing() found it), or, if it takes too much, only the fact
- * that it is to be parsed for each request. The pool is the table's now. */
+ * that it is to be parsed for each request. The pool is the cache's now. */
 void fp_parsed_keep(const request_rec *r, const struct fp_request *q, const struct fp_step *s, unsigned name,
                     const struct htaccess_result *h, const struct fp_parse *parse);
 

@@ -25,7 +25,7 @@
 #include "httpd13/status.h"
 #include "question/open_files.h"
 #include "question/shared.h"
-#include "question/table.h"
+#include "question/child_cache.h"
 #include "shared/client.h"
 
 #define IDLE 1 /* connections of a child, which has one thread */
@@ -81,7 +81,7 @@ static void start_child(server_rec *s, pool *p)
     (void)p;
     if (!engine_is_on(s))
         return;
-    if (fp_table_init() == -1) {
+    if (fp_child_cache_init() == -1) {
         ap_log_error(APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, s,
                      "FP0108: no random numbers: this child serves without Flashpache");
         return;

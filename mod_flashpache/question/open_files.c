@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "question/file.h"
-#include "question/table.h"
+#include "question/child_cache.h"
 #include "shared/lease_table.h"
 #include "wire/answer.h"
 
@@ -30,7 +30,7 @@ struct open_file {
     struct fp_file *file;
 };
 
-static struct fp_table *files;
+static struct fp_child_cache *files;
 static unsigned most_descriptors;
 static void (*wake)(unsigned ms); /* NULL: the child sweeps by itself */
 
@@ -42,7 +42,7 @@ void fp_open_files_init(unsigned most, void (*wake_sweeper)(unsigned ms))
     if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
     fp_file_set_own_most(most_descriptors / OWN_PART);
-    files = fp_table_create(most, SIZE_MAX);
+    files = fp_child_cache_create(most, SIZE_MAX);
     wake = wake_sweeper;
 }
 
@@ -66,7 +66,7 @@ static struct key key_of(const struct fp_lease_view *view, const struct fp_step 
 struct fp_file *fp_open_files_find(const struct fp_lease_view *view, const struct fp_step *last)
 {
     const struct key key = key_of(view, last);
-    struct open_file *f = (struct open_file *)fp_table_get(files, &key, sizeof(key));
+    struct open_file *f = (struct open_file *)fp_child_cache_get(files, &key, sizeof(key));
     struct fp_file *file;
 
     if (f == NULL)
@@ -91,7 +91,7 @@ void fp_open_files_keep(struct fp_lease_view *view, const struct fp_step *last, 
     fp_lease_view_retain(view);
     fp_file_retain(file);
     fp_item_init(&f->item, &f->key, sizeof(f->key), destroy);
-    fp_table_put(files, &f->item);
+    fp_child_cache_put(files, &f->item);
     fp_item_release(&f->item);
     if (wake != NULL)
         wake(SWEEP_MS);
@@ -108,11 +108,11 @@ static bool is_over(const struct fp_item *item)
 
 unsigned fp_open_files_sweep(void)
 {
-    fp_table_drop_if(files, is_over);
-    return fp_table_count(files) > 0 ? SWEEP_MS : UINT_MAX;
+    fp_child_cache_drop_if(files, is_over);
+    return fp_child_cache_count(files) > 0 ? SWEEP_MS : UINT_MAX;
 }
 
 unsigned fp_open_files_count(void)
 {
-    return fp_table_count(files);
+    return fp_child_cache_count(files);
 }

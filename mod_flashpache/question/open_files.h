@@ -13,7 +13,7 @@ struct fp_file;
 struct fp_lease_view;
 struct fp_step;
 
-/* Call it once in a child, after fp_table_init(). most: files; 0: none is kept. Nor is one beyond a quarter of the
+/* Call it once in a child, after fp_child_cache_init(). most: files; 0: none is kept. Nor is one beyond a quarter of the
  * process's descriptors. wake: called when a file is kept, which is to be swept after so many milliseconds; or NULL. */
 void fp_open_files_init(unsigned most, void (*wake)(unsigned ms));
 

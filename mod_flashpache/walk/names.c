@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "question/held.h"
-#include "question/table.h"
+#include "question/child_cache.h"
 #include "shared/lease_table.h"
 #include "wire/answer.h"
 #include "wire/packet.h"
@@ -37,11 +37,11 @@ struct names {
     char *text; /* each with its '\0' */
 };
 
-static struct fp_table *table; /* NULL: none are kept */
+static struct fp_child_cache *cache; /* NULL: none are kept */
 
 void fp_names_init(void)
 {
-    table = fp_table_create(DIRECTORIES, SIZE_MAX);
+    cache = fp_child_cache_create(DIRECTORIES, SIZE_MAX);
 }
 
 static void destroy(struct fp_item *item)
@@ -156,7 +156,7 @@ static struct names *create(const struct fp_held *dir, const char *key, size_t k
     }
     text = realloc(n->text, n->size > 0 ? n->size : 1);
     n->text = text != NULL ? text : n->text;
-    fp_table_put(table, &n->item);
+    fp_child_cache_put(cache, &n->item);
     return n;
 }
 
@@ -165,13 +165,13 @@ static struct names *create(const struct fp_held *dir, const char *key, size_t k
 static struct names *names_of(const struct fp_held *dir)
 {
     char key[FP_ITEM_KEY_SIZE(FP_MAX_PATH)];
-    const size_t key_len = fp_item_key(key, &table, dir->path, dir->path_len);
+    const size_t key_len = fp_item_key(key, &cache, dir->path, dir->path_len);
     const uint64_t now_ms = fp_now_ms();
     struct names *n;
 
     if (dir->view == NULL || !holds(dir, now_ms))
         return NULL;
-    n = (struct names *)fp_table_get(table, key, key_len);
+    n = (struct names *)fp_child_cache_get(cache, key, key_len);
     if (n != NULL && is_of(n, dir, now_ms))
         return n;
     if (n != NULL)
@@ -195,7 +195,7 @@ bool fp_names_has_none(const struct fp_held *dir, fp_names_is *is, const char *t
     bool none;
 
     /* No event for a link reports a change of its target. */
-    if (table == NULL || fp_held_is_stale(dir) || last->end != dir->path_len || last->status != FP_OK
+    if (cache == NULL || fp_held_is_stale(dir) || last->end != dir->path_len || last->status != FP_OK
         || !S_ISDIR(last->self.mode))
         return false;
     n = names_of(dir);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "question/table.h"
+#include "question/child_cache.h"
 
 #include <pthread.h>
 
@@ -14,7 +14,7 @@ struct thing {
     char key[16];
 };
 
-static struct fp_table *table;
+static struct fp_child_cache *cache;
 static atomic_uint alive;
 
 static void destroy(struct fp_item *item)
@@ -25,7 +25,7 @@ static void destroy(struct fp_item *item)
 
 static void setup(void)
 {
-    ck_assert_int_eq(fp_table_init(), 0);
+    ck_assert_int_eq(fp_child_cache_init(), 0);
 }
 
 static bool is_any(const struct fp_item *item)
@@ -36,9 +36,9 @@ static bool is_any(const struct fp_item *item)
 
 static void teardown(void)
 {
-    fp_table_drop_if(table, is_any);
+    fp_child_cache_drop_if(cache, is_any);
     ck_assert_uint_eq(alive, 0);
-    free(table);
+    free(cache);
 }
 
 static struct thing *make(const char *key)
@@ -57,7 +57,7 @@ static struct thing *put(const char *key)
 {
     struct thing *t = make(key);
 
-    fp_table_put(table, &t->item);
+    fp_child_cache_put(cache, &t->item);
     fp_item_release(&t->item);
     return t;
 }
@@ -72,7 +72,7 @@ static struct thing *put_numbered(const char *prefix, int n)
 
 static bool is_kept(const char *key)
 {
-    struct fp_item *item = fp_table_get(table, key, strlen(key));
+    struct fp_item *item = fp_child_cache_get(cache, key, strlen(key));
 
     if (item != NULL)
         fp_item_release(item);
@@ -93,9 +93,9 @@ static void drop_numbered(const char *prefix, int n)
     char key[16];
 
     snprintf(key, sizeof(key), "%s%d", prefix, n);
-    item = fp_table_get(table, key, strlen(key));
+    item = fp_child_cache_get(cache, key, strlen(key));
     ck_assert_ptr_nonnull(item);
-    fp_table_drop(table, item);
+    fp_child_cache_drop(cache, item);
     fp_item_release(item);
 }
 
@@ -105,14 +105,14 @@ START_TEST(kept_replaced_and_dropped)
 {
     struct thing *first, *second;
 
-    table = fp_table_create(10, SIZE_MAX);
+    cache = fp_child_cache_create(10, SIZE_MAX);
     ck_assert(!is_kept("a"));
     first = put("a");
     ck_assert(is_kept("a"));
     second = put("a");
     ck_assert_ptr_ne(first, second);
     ck_assert_uint_eq(alive, 1);
-    fp_table_drop(table, &second->item);
+    fp_child_cache_drop(cache, &second->item);
     ck_assert(!is_kept("a"));
     ck_assert_uint_eq(alive, 0);
 }
@@ -126,7 +126,7 @@ START_TEST(as_a_set_of_keys)
     uint64_t seed = 1;
     unsigned count = 0;
 
-    table = fp_table_create(4 * NAMES, SIZE_MAX);
+    cache = fp_child_cache_create(4 * NAMES, SIZE_MAX);
     for (int i = 0; i < CHANGES; i++) {
         const int n = (int)((unit_random(&seed) >> 32) % NAMES);
         /* Mostly put in one half of the time, mostly dropped in the other. */
@@ -139,7 +139,7 @@ START_TEST(as_a_set_of_keys)
             drop_numbered("k", n);
         count += (unsigned)is_put - kept[n];
         kept[n] = is_put;
-        ck_assert_uint_eq(fp_table_count(table), count);
+        ck_assert_uint_eq(fp_child_cache_count(cache), count);
         for (int k = 0; i % LOOK_EVERY == 0 && k < NAMES; k++)
             ck_assert_int_eq(is_numbered_kept("k", k), kept[k]);
     }
@@ -150,15 +150,15 @@ START_TEST(who_holds_one_has_it_for_as_long_as_he_wants)
 {
     struct fp_item *held;
 
-    table = fp_table_create(1, SIZE_MAX);
+    cache = fp_child_cache_create(1, SIZE_MAX);
     put("a");
-    held = fp_table_get(table, "a", 1);
+    held = fp_child_cache_get(cache, "a", 1);
     ck_assert_ptr_nonnull(held);
     put("b");
     ck_assert(!is_kept("a"));
     ck_assert_uint_eq(alive, 2);
-    /* The table has it no longer, and leaves a newer one of its key alone. */
-    fp_table_drop(table, held);
+    /* The cache has it no longer, and leaves a newer one of its key alone. */
+    fp_child_cache_drop(cache, held);
     ck_assert(is_kept("b"));
     fp_item_release(held);
     ck_assert_uint_eq(alive, 1);
@@ -169,14 +169,14 @@ START_TEST(dropped_while_held)
 {
     struct fp_item *first, *second;
 
-    table = fp_table_create(10, SIZE_MAX);
+    cache = fp_child_cache_create(10, SIZE_MAX);
     put("a");
-    first = fp_table_get(table, "a", 1);
-    second = fp_table_get(table, "a", 1);
+    first = fp_child_cache_get(cache, "a", 1);
+    second = fp_child_cache_get(cache, "a", 1);
     ck_assert_ptr_eq(first, second);
-    fp_table_drop(table, first);
+    fp_child_cache_drop(cache, first);
     ck_assert(!is_kept("a"));
-    fp_table_drop(table, second);
+    fp_child_cache_drop(cache, second);
     fp_item_release(first);
     ck_assert_uint_eq(alive, 1);
     ck_assert_str_eq(((struct thing *)second)->key, "a");
@@ -185,7 +185,7 @@ START_TEST(dropped_while_held)
 }
 END_TEST
 
-/* Destroying may take long, or need the table: no mutex is held then. */
+/* Destroying may take long, or need the cache: no mutex is held then. */
 static void destroy_and_look(struct fp_item *item)
 {
     ck_assert(!is_kept(((struct thing *)item)->key));
@@ -196,26 +196,26 @@ START_TEST(destroyed_without_a_mutex)
 {
     struct thing *t;
 
-    table = fp_table_create(1, SIZE_MAX);
+    cache = fp_child_cache_create(1, SIZE_MAX);
     for (int i = 0; i < 3; i++) {
         t = put_numbered("", i);
         t->item.destroy = destroy_and_look;
     }
-    fp_table_drop(table, &t->item);
+    fp_child_cache_drop(cache, &t->item);
     ck_assert_uint_eq(alive, 0);
 }
 END_TEST
 
 START_TEST(never_more_than_the_limit)
 {
-    table = fp_table_create(7, SIZE_MAX);
+    cache = fp_child_cache_create(7, SIZE_MAX);
     for (int i = 0; i < 1000; i++) {
         put_numbered("", i % 50);
         ck_assert_uint_le(alive, 7);
     }
-    fp_table_drop_if(table, is_any);
-    free(table);
-    table = fp_table_create(0, SIZE_MAX);
+    fp_child_cache_drop_if(cache, is_any);
+    free(cache);
+    cache = fp_child_cache_create(0, SIZE_MAX);
     put("a");
     ck_assert(!is_kept("a"));
 }
@@ -227,7 +227,7 @@ static void put_large(const char *key, size_t bytes)
     struct thing *t = make(key);
 
     t->item.bytes = bytes;
-    fp_table_put(table, &t->item);
+    fp_child_cache_put(cache, &t->item);
     fp_item_release(&t->item);
 }
 
@@ -235,7 +235,7 @@ START_TEST(never_more_bytes_than_the_limit)
 {
     struct fp_item *dropped;
 
-    table = fp_table_create(100, 1000);
+    cache = fp_child_cache_create(100, 1000);
     for (int i = 0; i < 4; i++)
         put_large((const char *[]){ "a", "b", "c", "d" }[i], 250);
     ck_assert_uint_eq(alive, 4);
@@ -245,8 +245,8 @@ START_TEST(never_more_bytes_than_the_limit)
     put_large("d", 100); /* in the place of the former d: there is room for the next one */
     put_large("f", 150);
     ck_assert_uint_eq(alive, 5);
-    dropped = fp_table_get(table, "c", 1);
-    fp_table_drop(table, dropped);
+    dropped = fp_child_cache_get(cache, "c", 1);
+    fp_child_cache_drop(cache, dropped);
     fp_item_release(dropped);
     put_large("g", 250);
     ck_assert_uint_eq(alive, 5);
@@ -255,11 +255,11 @@ END_TEST
 
 START_TEST(a_large_item_is_not_kept)
 {
-    table = fp_table_create(100, 1000);
+    cache = fp_child_cache_create(100, 1000);
     put_large("a", 250);
     put_large("b", 251);
     ck_assert(is_kept("a") && !is_kept("b"));
-    ck_assert(fp_table_takes(table, 250) && !fp_table_takes(table, 251));
+    ck_assert(fp_child_cache_takes(cache, 250) && !fp_child_cache_takes(cache, 251));
     put_large("a", 251); /* but the answer before it holds no longer */
     ck_assert_uint_eq(alive, 0);
 }
@@ -267,7 +267,7 @@ END_TEST
 
 START_TEST(what_is_used_outlives_a_scan)
 {
-    table = fp_table_create(10, SIZE_MAX);
+    cache = fp_child_cache_create(10, SIZE_MAX);
     put("hot");
     for (int i = 0; i < 1000; i++) {
         ck_assert_msg(is_kept("hot"), "after %d", i);
@@ -288,13 +288,13 @@ START_TEST(swept)
 {
     struct fp_item *held;
 
-    table = fp_table_create(8000, SIZE_MAX);
+    cache = fp_child_cache_create(8000, SIZE_MAX);
     for (int i = 0; i < 2000; i++)
         put_numbered("", i)->is_over = i % 2 == 0;
     ck_assert_uint_eq(alive, 2000);
-    held = fp_table_get(table, "10", 2);
+    held = fp_child_cache_get(cache, "10", 2);
     for (int again = 0; again < 2; again++) {
-        fp_table_drop_if(table, is_over);
+        fp_child_cache_drop_if(cache, is_over);
         ck_assert_uint_eq(alive, 1001);
         for (int i = 0; i < 2000; i++)
             ck_assert(is_numbered_kept("", i) == (i % 2 != 0));
@@ -306,11 +306,11 @@ END_TEST
 
 START_TEST(sweep_of_all_and_of_nothing)
 {
-    table = fp_table_create(1000, SIZE_MAX);
-    fp_table_drop_if(table, is_over);
+    cache = fp_child_cache_create(1000, SIZE_MAX);
+    fp_child_cache_drop_if(cache, is_over);
     for (int i = 0; i < 1000; i++)
         put_numbered("", i)->is_over = true;
-    fp_table_drop_if(table, is_over);
+    fp_child_cache_drop_if(cache, is_over);
     ck_assert_uint_eq(alive, 0);
     put("a");
     ck_assert(is_kept("a"));
@@ -322,14 +322,14 @@ START_TEST(eviction_after_its_next_was_dropped)
 {
     struct fp_item *held;
 
-    table = fp_table_create(3, SIZE_MAX);
+    cache = fp_child_cache_create(3, SIZE_MAX);
     for (int i = 0; i < 3; i++)
         put_numbered("", i);
     ck_assert(is_kept("0"));
     put("3");
     ck_assert(!is_kept("1"));
-    held = fp_table_get(table, "2", 1);
-    fp_table_drop(table, held);
+    held = fp_child_cache_get(cache, "2", 1);
+    fp_child_cache_drop(cache, held);
     fp_item_release(held);
     for (int i = 4; i < 20; i++) {
         put_numbered("", i);
@@ -364,21 +364,21 @@ static void *hammer(void *arg)
         struct fp_item *item;
 
         snprintf(key, sizeof(key), "%u", (unsigned)(r / 64 % KEYS));
-        item = fp_table_get(table, key, strlen(key));
+        item = fp_child_cache_get(cache, key, strlen(key));
         use(item, key);
         if (item == NULL) {
             item = &make(key)->item;
             ((struct thing *)item)->is_over = r % 8 == 0;
             item->bytes = r % 128;
-            fp_table_put(table, item);
+            fp_child_cache_put(cache, item);
         } else if (r % 16 == 0) {
-            fp_table_drop(table, item);
+            fp_child_cache_drop(cache, item);
         }
         if (held != NULL)
             fp_item_release(held);
         held = item;
         if (r % 1024 == 0)
-            fp_table_drop_if(table, is_over);
+            fp_child_cache_drop_if(cache, is_over);
     }
     fp_item_release(held);
     return NULL;
@@ -394,15 +394,15 @@ static void hammer_from_many_threads(void)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 }
 
-/* No byte is lost or counted twice: the table takes as many as a new one. */
+/* No byte is lost or counted twice: the cache takes as many as a new one. */
 START_TEST(threads_share_the_bytes)
 {
     enum { ALL = 10000, EACH = 100 };
 
-    table = fp_table_create(100000, ALL);
+    cache = fp_child_cache_create(100000, ALL);
     hammer_from_many_threads();
     ck_assert_uint_gt(alive, 0);
-    fp_table_drop_if(table, is_any);
+    fp_child_cache_drop_if(cache, is_any);
     ck_assert_uint_eq(alive, 0);
     for (int i = 0; i < ALL; i++) {
         char key[16];
@@ -414,13 +414,13 @@ START_TEST(threads_share_the_bytes)
 }
 END_TEST
 
-START_TEST(threads_share_a_table)
+START_TEST(threads_share_a_cache)
 {
-    table = fp_table_create(ROOM, SIZE_MAX);
+    cache = fp_child_cache_create(ROOM, SIZE_MAX);
     hammer_from_many_threads();
     ck_assert_uint_le(alive, ROOM);
     ck_assert_uint_gt(alive, 0);
-    fp_table_drop_if(table, is_over);
+    fp_child_cache_drop_if(cache, is_over);
     for (int i = 0; i < KEYS; i++)
         put_numbered("after", i);
     ck_assert_uint_eq(alive, ROOM);
@@ -429,8 +429,8 @@ END_TEST
 
 static Suite *make_suite(void)
 {
-    Suite *s = suite_create("table");
-    TCase *t = unit_add_case(s, "table", setup, teardown, 0);
+    Suite *s = suite_create("cache");
+    TCase *t = unit_add_case(s, "cache", setup, teardown, 0);
 
     tcase_add_test(t, kept_replaced_and_dropped);
     tcase_add_test(t, as_a_set_of_keys);
@@ -445,7 +445,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, sweep_of_all_and_of_nothing);
     tcase_add_test(t, eviction_after_its_next_was_dropped);
     t = unit_add_case(s, "threads", setup, teardown, 60);
-    tcase_add_test(t, threads_share_a_table);
+    tcase_add_test(t, threads_share_a_cache);
     tcase_add_test(t, threads_share_the_bytes);
     return s;
 }
