@@ -9,8 +9,8 @@
 #include <http_request.h>
 #include <sys/stat.h>
 
+#include "body/agreement.h"
 #include "body/file_bucket.h"
-#include "body/view.h"
 #include "question/again.h"
 #include "question/file.h"
 #include "question/fresh.h"
@@ -58,7 +58,7 @@ int fp_reply_begin(request_rec *r, fp_log_denied *log_denied)
 int fp_reply_by_core(request_rec *r)
 {
     if (r->method_number != M_GET || r->finfo.filetype != APR_REG || fp_request_find(r, r->filename) == NULL
-        || fp_view_is_unchanged(r))
+        || fp_agreement_is_unchanged(r))
         return DECLINED;
     return fp_again_serve(r);
 }
@@ -94,7 +94,7 @@ int fp_reply_unreadable(request_rec *r, fp_log_denied *log_denied)
         return deny(r, error, log_denied);
     if (!S_ISREG(st.st_mode))
         return fp_reply_refuse(r, log_denied);
-    return fp_view_is_approved(r, &st) ? DECLINED : fp_again_serve(r);
+    return fp_agreement_is_approved(r, &st) ? DECLINED : fp_again_serve(r);
 }
 
 void fp_reply_set_headers(request_rec *r)
@@ -168,14 +168,14 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool pl
         *status_r = fp_reply_by_core(r);
     else if (q == NULL)
         *status_r = DECLINED;
-    else if (!fp_view_is_same(r, q))
+    else if (!fp_agreement_is_same(r, q))
         *status_r = fp_again_serve(r);
     else if (!fp_held_has_file(q->held))
         *status_r = fp_reply_unreadable(r, log_denied);
     /* Core reuses one request's walk for another of the family. */
-    else if (fp_view_has_rules(r, FP_RULES_OTHER) || fp_request_any(r, fp_view_went_elsewhere, q))
+    else if (fp_agreement_has_rules(r, FP_RULES_OTHER) || fp_request_any(r, fp_agreement_went_elsewhere, q))
         *status_r = fp_again_serve_elsewhere(r);
-    else if (fp_view_has_rules(r, FP_RULES_UNKNOWN))
+    else if (fp_agreement_has_rules(r, FP_RULES_UNKNOWN))
         *status_r = fp_again_serve(r);
     else
         return true;

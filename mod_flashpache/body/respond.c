@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <util_filter.h>
 
+#include "body/agreement.h"
 #include "body/file_apr.h"
 #include "body/file_bucket.h"
 #include "body/reply.h"
-#include "body/view.h"
 #include "question/again.h"
 #include "question/file.h"
 #include "question/finfo.h"
@@ -362,7 +362,7 @@ static int take_file(request_rec *r, const struct fp_request **q_r)
     if (m != NULL && (S_ISFIFO(m->mode) || S_ISSOCK(m->mode)))
         return fp_reply_refuse(r, log_denied);
     /* Core walked by the answer for the longer path, which must lead to the same file. */
-    if (m == NULL || walked->held->answer->n_steps != q->held->answer->n_steps || fp_view_went_elsewhere(walked, q))
+    if (m == NULL || walked->held->answer->n_steps != q->held->answer->n_steps || fp_agreement_went_elsewhere(walked, q))
         return fp_again_serve(r);
     /* Where core does not know the file, it does not show whether links need their target's owner
      * (fp_walk_restricted). So core handles such a path. */
@@ -402,7 +402,7 @@ static int check_links(request_rec *r)
     q = fp_request_of(named);
     if (named->status != HTTP_OK)
         status = named->status;
-    else if (q == NULL || !fp_view_is_same(r, q))
+    else if (q == NULL || !fp_agreement_is_same(r, q))
         status = fp_again_serve(r);
     else
         status = fp_walk_restricted(named, q, true) ? refuse_link(r) : DECLINED;

@@ -6,7 +6,7 @@
 
 #include "access/access_file.h"
 #include "access/parsed.h"
-#include "body/view.h"
+#include "body/agreement.h"
 #include "httpd22/rules.h"
 #include "question/held.h"
 #include "question/request.h"
@@ -137,7 +137,7 @@ void fp_access_keep(request_rec *r, struct fp_request *q)
     const bool may_keep = fp_parsed_is_for(r);
 
     /* Core puts its own results before those that it was given.  It opened the files by name. */
-    if (r->htaccess != q->injected && !fp_view_is_unchanged(r))
+    if (r->htaccess != q->injected && !fp_agreement_is_unchanged(r))
         q->rules = FP_RULES_OTHER;
     for (const struct htaccess_result *h = r->htaccess; h != NULL && h != q->injected; h = h->next) {
         const struct fp_step *s;

@@ -3,8 +3,8 @@
  * Whether all that led to a response is one view of the file system: the walk, its access files, and the
  * open file.
  */
-#ifndef FP_VIEW_H
-#define FP_VIEW_H
+#ifndef FP_AGREEMENT_H
+#define FP_AGREEMENT_H
 
 #include <httpd.h>
 #include <stdbool.h>
@@ -14,20 +14,20 @@
 struct stat;
 
 /* True if st is of the file that the walk approved, as it was then. */
-bool fp_view_is_approved(const request_rec *r, const struct stat *st);
+bool fp_agreement_is_approved(const request_rec *r, const struct stat *st);
 
 /* True if q's open file is the one that the walk approved. */
-bool fp_view_is_same(const request_rec *r, const struct fp_request *q);
+bool fp_agreement_is_same(const request_rec *r, const struct fp_request *q);
 
 /* True if the name still leads to the file that the walk approved. */
-bool fp_view_is_unchanged(request_rec *r);
+bool fp_agreement_is_unchanged(request_rec *r);
 
 /* True if access files of that kind were used for the request or another of its family. If a link was switched
  * meanwhile, core would use one release's rules, and we send the other's file. */
-bool fp_view_has_rules(const request_rec *r, enum fp_rules_are rules);
+bool fp_agreement_has_rules(const request_rec *r, enum fp_rules_are rules);
 
 /* For fp_request_any(), ctx being an answer: true if a common part of their paths leads to different
  * places. */
-bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx);
+bool fp_agreement_went_elsewhere(const struct fp_request *other, const void *ctx);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "body/view.h"
+#include "body/agreement.h"
 
 #include <sys/stat.h>
 
@@ -17,7 +17,7 @@ static bool is_approved(const request_rec *r, const apr_finfo_t *f)
            && f->mtime == r->finfo.mtime;
 }
 
-bool fp_view_is_approved(const request_rec *r, const struct stat *st)
+bool fp_agreement_is_approved(const request_rec *r, const struct stat *st)
 {
     const apr_finfo_t f = { .inode = st->st_ino,
                             .device = st->st_dev,
@@ -27,7 +27,7 @@ bool fp_view_is_approved(const request_rec *r, const struct stat *st)
     return is_approved(r, &f);
 }
 
-bool fp_view_is_same(const request_rec *r, const struct fp_request *q)
+bool fp_agreement_is_same(const request_rec *r, const struct fp_request *q)
 {
     const struct fp_meta *m = fp_step_target(fp_held_last(q->held));
     apr_finfo_t f;
@@ -52,7 +52,7 @@ static bool is_same_step(const struct fp_step *a, const struct fp_step *b)
            && x->ino == y->ino && x->dev == y->dev && x->uid == y->uid;
 }
 
-bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx)
+bool fp_agreement_went_elsewhere(const struct fp_request *other, const void *ctx)
 {
     const struct fp_request *q = ctx;
 
@@ -70,7 +70,7 @@ bool fp_view_went_elsewhere(const struct fp_request *other, const void *ctx)
     return false;
 }
 
-bool fp_view_is_unchanged(request_rec *r)
+bool fp_agreement_is_unchanged(request_rec *r)
 {
     apr_finfo_t now;
 
@@ -82,7 +82,7 @@ static bool has_rules(const struct fp_request *q, const void *ctx)
     return q->rules == *(const enum fp_rules_are *)ctx;
 }
 
-bool fp_view_has_rules(const request_rec *r, enum fp_rules_are rules)
+bool fp_agreement_has_rules(const request_rec *r, enum fp_rules_are rules)
 {
     return fp_request_any(r, has_rules, &rules);
 }
