@@ -30,7 +30,7 @@ struct flashpached {
     size_t memory;        /* that it may use, in bytes (memory_limit.h) */
     bool prompt;          /* it may run as soon as an event comes */
     struct ev_loop *loop;
-    struct fp_mounts_view *view;
+    struct fp_mount_list *mount_list;
     struct fp_noise_view *noise;
     struct fp_whereabouts *whereabouts;
     struct fp_mounts *mounts;

@@ -29,8 +29,8 @@
 #include "base/turn.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
+#include "changes/mount_list.h"
 #include "changes/mounts.h"
-#include "changes/mounts_view.h"
 #include "changes/noise.h"
 #include "conf/conf.h"
 #include "derive.h"
@@ -210,8 +210,8 @@ static bool prepare_watching(struct flashpached *d)
         fp_log(FP_LOG_ERROR, 8, "cannot make the table of the workers' places: %m");
         return false;
     }
-    d->view = fp_mounts_view_create();
-    d->mounts = d->view != NULL ? fp_mounts_create(NULL, &settings, d->view) : NULL;
+    d->mount_list = fp_mount_list_create();
+    d->mounts = d->mount_list != NULL ? fp_mounts_create(NULL, &settings, d->mount_list) : NULL;
     if (d->mounts == NULL) {
         fp_log(FP_LOG_ERROR, 8, "cannot read the table of mounts /proc/self/mountinfo: %m");
         return false;
@@ -379,7 +379,7 @@ static bool start_processes(struct flashpached *d)
     const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
 
     create_sandboxes(d);
-    d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->view,       &d->watch,
+    d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->mount_list, &d->watch,
                                                  d->workers_sandbox, d->noise,      d->whereabouts };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify, d->args.supervised };
     if (!start_monitor(d) || !fp_warm_start(&d->warm, c, d->args.supervised))

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/local_types.h"
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 #include "wire/packet.h"
 #include "wire/sight.h"
 
@@ -27,7 +27,7 @@ struct fp_mounts {
     struct fp_mount_table table, before; /* the last reading, and the one before */
     struct fp_mounts_settings settings;  /* rules in one piece of memory, ours */
     struct fp_mount unknown; /* what holds for a mount that is not in the table */
-    struct fp_mounts_view *view;
+    struct fp_mount_list *list;
     uint64_t *number; /* what is mounted where, for others; NULL: nobody wants it */
 };
 
@@ -106,8 +106,8 @@ static void apply(struct fp_mounts *m)
                                     .ttl_ms = s->ttl_ms,
                                     .negative_ttl_ms = s->negative_ttl_ms,
                                     .stale_if_error_ms = s->stale_if_error_ms };
-    if (m->view != NULL)
-        fp_mounts_view_publish(m->view, &m->table);
+    if (m->list != NULL)
+        fp_mount_list_publish(m->list, &m->table);
 }
 
 /* Copies the rules and their mount points into one piece of memory; NULL with errno. */
@@ -172,14 +172,14 @@ static bool open_files(struct fp_mounts *m, const char *mountinfo)
 }
 
 struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts_settings *s,
-                                   struct fp_mounts_view *view)
+                                   struct fp_mount_list *list)
 {
     struct fp_mounts *m = calloc(1, sizeof(*m));
 
     if (m == NULL)
         return NULL;
     m->info = m->hint_info = m->hint = -1;
-    m->view = view;
+    m->list = list;
     if (!open_files(m, mountinfo != NULL ? mountinfo : MOUNTINFO) || take_settings(m, s) == -1
         || fp_mount_table_read(&m->table, m->info) == -1) {
         fp_mounts_destroy(&m); /* keeps errno */

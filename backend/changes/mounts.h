@@ -4,7 +4,7 @@
  *
  * They are read from /proc/self/mountinfo alone, so a file system that does not
  * answer blocks no caller.  All functions are for the daemon's loop; workers have a
- * view (mounts_view.h).
+ * list (mount_list.h).
  *
  * Not guaranteed: the kernel reports a mount after it was made; until it is re-read,
  * the table is stale.  A table that is read while mounts come and go may lack some; the
@@ -36,15 +36,15 @@ struct fp_mounts_settings {
 };
 
 struct fp_mounts;
-struct fp_mounts_view;
+struct fp_mount_list;
 
 /*
  * Reads the table.  mountinfo: the file to read, NULL for /proc/self/mountinfo.
- * The settings are copied; the view (NULL: none) is borrowed, and written now
+ * The settings are copied; the list (NULL: none) is borrowed, and written now
  * and on every later change.  NULL with errno.
  */
 struct fp_mounts *fp_mounts_create(const char *mountinfo, const struct fp_mounts_settings *s,
-                                   struct fp_mounts_view *view);
+                                   struct fp_mount_list *list);
 void fp_mounts_destroy(struct fp_mounts **m);
 
 /*

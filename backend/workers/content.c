@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 #include "shared/area.h"
 #include "wire/answer.h"
 #include "wire/packet.h"

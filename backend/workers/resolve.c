@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 #include "changes/watch.h"
 #include "wire/answer.h"
 #include "wire/packet.h"
@@ -282,7 +282,7 @@ static void take_file(struct walk *w, const struct fp_meta *m, bool known)
         a->unchanged = true;
         return;
     }
-    a->local = w->r->settings->view != NULL && fp_resolver_traits(w->r, w->dir.mount).local;
+    a->local = w->r->settings->mounts != NULL && fp_resolver_traits(w->r, w->dir.mount).local;
     read_ahead(a->fd, w->r->settings->read_ahead, m->size);
 }
 

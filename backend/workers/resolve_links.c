@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "changes/mount_list.h"
 #include "changes/mounts.h"
-#include "changes/mounts_view.h"
 #include "wire/answer.h"
 #include "wire/packet.h"
 #include "wire/walk_result.h"

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/path.h"
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 #include "changes/noise.h"
 #include "changes/watch.h"
 #include "wire/answer.h"
@@ -123,9 +123,9 @@ void fp_node_identify(struct fp_node *n)
 
 struct fp_mount_traits fp_resolver_traits(const struct fp_resolver *r, uint32_t mount)
 {
-    if (r->settings->view == NULL)
+    if (r->settings->mounts == NULL)
         return (struct fp_mount_traits){ .local = true, .verdict = FP_TTL_UNWATCHED };
-    return fp_mounts_view_find(r->settings->view, mount);
+    return fp_mount_list_find(r->settings->mounts, mount);
 }
 
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount)

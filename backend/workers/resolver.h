@@ -15,7 +15,7 @@
 
 struct fp_meta;
 struct fp_mount_traits;
-struct fp_mounts_view;
+struct fp_mount_list;
 struct fp_noise_view;
 struct fp_place;
 struct fp_sandbox;
@@ -28,7 +28,7 @@ struct fp_resolver_settings {
     const char *const *roots;    /* where answers are given: NULL-terminated prefixes in
                                    normal form; NULL or none: everywhere */
     size_t read_ahead;           /* bytes of a file that are brought into memory */
-    struct fp_mounts_view *view; /* NULL: nothing is watched */
+    struct fp_mount_list *mounts; /* NULL: nothing is watched */
     const struct fp_watch *watch;
     const struct fp_sandbox *sandbox;   /* that workers enter; NULL: none */
     struct fp_noise_view *noise;        /* the objects that are not watched for now; NULL: none */

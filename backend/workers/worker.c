@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/priv.h"
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 #include "changes/noise.h"
 #include "privsep/sandbox.h"
 #include "wire/answer.h"
@@ -99,7 +99,7 @@ void fp_worker_run(int sock, const void *ctx)
     prctl(PR_SET_NAME, "fp-worker");
     fp_priv_close_memory();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (worker == NULL || (settings->view != NULL && fp_mounts_view_protect(settings->view) == -1)
+    if (worker == NULL || (settings->mounts != NULL && fp_mount_list_protect(settings->mounts) == -1)
         || (settings->noise != NULL && fp_noise_view_protect(settings->noise) == -1)
         || fp_resolver_init(&worker->resolver, settings) == -1
         || (settings->sandbox != NULL && fp_sandbox_enter(settings->sandbox) == -1))

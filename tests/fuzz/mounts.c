@@ -3,7 +3,7 @@
 #include "config.h"
 #include "changes/mounts.h"
 
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 #include "fuzz.h"
 
 static void check_one(const struct fp_mounts *m, size_t i)
@@ -26,21 +26,21 @@ static void check_path(const struct fp_mounts *m, const char *path)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct fp_mounts_settings settings = { .by = FP_BY_AUTO, .ttl_ms = 3000 };
-    static struct fp_mounts_view *view;
+    static struct fp_mount_list *list;
     const int fds_at_rest = fuzz_free_fd();
     char name[FP_FD_NAME];
     struct fp_mounts *m;
     int fd;
 
-    if (view == NULL)
-        view = fp_mounts_view_create();
+    if (list == NULL)
+        list = fp_mount_list_create();
     fd = fuzz_file(data, size);
     fp_fd_name(name, fd);
-    m = fp_mounts_create(name, &settings, view);
+    m = fp_mounts_create(name, &settings, list);
     FUZZ_MUST(m != NULL);
     for (size_t i = 0; i < fp_mounts_count(m); i++) {
         const struct fp_mount *mount = fp_mounts_at(m, i);
-        const struct fp_mount_traits traits = fp_mounts_view_find(view, mount->id);
+        const struct fp_mount_traits traits = fp_mount_list_find(list, mount->id);
 
         check_one(m, i);
         FUZZ_MUST(traits.local == mount->traits.local && traits.verdict == mount->traits.verdict);

@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 #include "unit.h"
 #include "wire/answer.h"
 #include "wire/packet.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "changes/mounts.h"
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -77,7 +77,7 @@ START_TEST(mounts_whose_links_are_not_followed)
          "3 1 0:3 / /b rw,nosymfollows - tmpfs t nosymfollow\n4 1 0:4 / /c rw,xnosymfollow - tmpfs t rw\n"
          "5 1 0:5 / /d rw,nosymfollow shared:1 - tmpfs t rw\n");
     for (uint32_t id = 1; id <= 5; id++) {
-        const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
+        const struct fp_mount_traits traits = fp_mount_list_find(list, id);
 
         ck_assert_int_eq(known(id)->traits.nosymfollow, id <= 2 || id == 5);
         ck_assert_int_eq(traits.nosymfollow, known(id)->traits.nosymfollow);
@@ -90,7 +90,7 @@ START_TEST(mounts_that_wait_to_be_mounted_over)
     load("1 1 0:1 / / rw - ext4 d rw\n2 1 0:2 / /a rw - autofs t rw,fd=6,direct,pipe_ino=1\n"
          "3 1 0:3 / /b rw - autofsx t rw\n5 1 0:5 / /d rw - autofs t rw,fd=6,indirect,pipe_ino=1\n");
     for (uint32_t id = 1; id <= 5; id++) {
-        const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
+        const struct fp_mount_traits traits = fp_mount_list_find(list, id);
 
         ck_assert_int_eq(traits.known, id != 4);
         ck_assert_int_eq(traits.automount, id == 2 || id == 5);
@@ -103,7 +103,7 @@ START_TEST(mounts_where_each_process_finds_its_own_files)
 {
     load("1 1 0:1 / / rw - ext4 proc rw\n2 1 0:2 / /p rw - proc none rw\n3 1 0:3 / /proc rw - procx t rw\n");
     for (uint32_t id = 1; id <= 3; id++) {
-        const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
+        const struct fp_mount_traits traits = fp_mount_list_find(list, id);
 
         ck_assert_int_eq(traits.processes, id == 2);
         ck_assert_int_eq(known(id)->traits.processes, id == 2);
@@ -119,7 +119,7 @@ START_TEST(mounts_that_fold_case)
         "6 1 0:6 / /e rw - tmpfs t rw,casefold=utf8-12.1.0,size=1k\n7 1 0:7 / /f rw - zfs z rw,caseinsensitive\n"
         "8 1 0:8 / /g rw - zfs z rw,casesensitive\n9 1 0:9 / /h rw - ntfs3\n");
     for (uint32_t id = 1; id <= 9; id++) {
-        const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
+        const struct fp_mount_traits traits = fp_mount_list_find(list, id);
 
         ck_assert_msg(known(id)->traits.folds == (id != 1 && id != 4 && id != 8), "%u", (unsigned)id);
         ck_assert_int_eq(traits.folds, known(id)->traits.folds);
@@ -208,7 +208,7 @@ START_TEST(large_file)
     load(text);
     ck_assert_uint_eq(fp_mounts_count(mounts), 6000);
     for (uint32_t i = 2; i <= 6000; i++) {
-        const struct fp_mount_traits traits = fp_mounts_view_find(view, i);
+        const struct fp_mount_traits traits = fp_mount_list_find(list, i);
 
         snprintf(path, sizeof(path), "/data/volumes/%u/x/y", (unsigned)i);
         ck_assert_uint_eq(of_path(path), i);
@@ -274,7 +274,7 @@ static void assert_ways(const char *expected)
 
     for (size_t i = 0; i < fp_mounts_count(mounts); i++) {
         const struct fp_mount *m = fp_mounts_at(mounts, i);
-        const struct fp_mount_traits traits = fp_mounts_view_find(view, m->id);
+        const struct fp_mount_traits traits = fp_mount_list_find(list, m->id);
 
         snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%s", i > 0 ? " " : "",
                  fp_verdict_text(m->traits.verdict));
@@ -399,11 +399,11 @@ START_TEST(settings_are_copied)
 }
 END_TEST
 
-/* ---- the view ---- */
+/* ---- the mount list ---- */
 
 static void assert_view(uint32_t id, bool local, enum fp_verdict verdict)
 {
-    const struct fp_mount_traits traits = fp_mounts_view_find(view, id);
+    const struct fp_mount_traits traits = fp_mount_list_find(list, id);
 
     ck_assert_int_eq(traits.known, local);
     ck_assert_int_eq(traits.local, local);
@@ -428,15 +428,15 @@ static void read_view(int go, int told)
     struct fp_mount_traits traits;
     char c;
 
-    if (fp_mounts_view_protect(view) == -1 || mprotect(view, 1, PROT_READ | PROT_WRITE) != -1
+    if (fp_mount_list_protect(list) == -1 || mprotect(list, 1, PROT_READ | PROT_WRITE) != -1
         || errno != EACCES || read(go, &c, 1) != 1)
         _exit(1);
-    traits = fp_mounts_view_find(view, 7);
+    traits = fp_mount_list_find(list, 7);
     c = (char)traits.verdict;
     if (!traits.local || write(told, &c, 1) != 1)
         _exit(2);
     signal(SIGSEGV, SIG_DFL);
-    *(volatile char *)view = 1; /* ends it */
+    *(volatile char *)list = 1; /* ends it */
     _exit(3);
 }
 
@@ -473,7 +473,7 @@ static bool enter_namespace(void)
     if (!root_is_told() || unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) == -1)
         return false;
     ck_assert_int_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-    mounts = fp_mounts_create(NULL, &general, view);
+    mounts = fp_mounts_create(NULL, &general, list);
     ck_assert_ptr_nonnull(mounts);
     ck_assert(!fp_mounts_changed(mounts));
     ck_assert(!unit_wait_readable(fp_mounts_fd(mounts), 0));
@@ -598,7 +598,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, rules_override);
     tcase_add_test(t, general_settings);
     tcase_add_test(t, settings_are_copied);
-    t = unit_add_case(s, "view", setup, teardown, 0);
+    t = unit_add_case(s, "mount list", setup, teardown, 0);
     tcase_add_test(t, view_of_what_is_not_there);
     tcase_add_test(t, view_in_another_process);
     t = unit_add_case(s, "kernel", setup, teardown, 0);

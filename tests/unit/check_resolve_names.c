@@ -5,12 +5,12 @@
 #include "config.h"
 #include "workers/resolve.h"
 
+#include "changes/mount_list.h"
 #include "changes/mounts.h"
-#include "changes/mounts_view.h"
 #include "changes/watch.h"
 #include "resolve_kit.h"
 
-static struct fp_mounts_view *view;
+static struct fp_mount_list *mount_list;
 static struct fp_mounts *mounts;
 static struct fp_watch watch;
 
@@ -21,12 +21,12 @@ static void setup_watch(void)
 
     watch = (struct fp_watch)FP_WATCH_NONE;
     ck_assert(fp_watch_open(&watch));
-    view = fp_mounts_view_create();
-    ck_assert_ptr_nonnull(view);
-    mounts = fp_mounts_create(NULL, &mount_settings, view);
+    mount_list = fp_mount_list_create();
+    ck_assert_ptr_nonnull(mount_list);
+    mounts = fp_mounts_create(NULL, &mount_settings, mount_list);
     ck_assert_ptr_nonnull(mounts);
     setup();
-    settings.view = view;
+    settings.mounts = mount_list;
     settings.watch = &watch;
 }
 
@@ -103,7 +103,7 @@ static bool can_watch(void)
     struct statx st;
 
     ck_assert_int_eq(statx(AT_FDCWD, dir, 0, STATX_MNT_ID, &st), 0);
-    if (fp_verdict_is_reported(fp_mounts_view_find(view, (uint32_t)st.stx_mnt_id).verdict))
+    if (fp_verdict_is_reported(fp_mount_list_find(mount_list, (uint32_t)st.stx_mnt_id).verdict))
         return true;
     fprintf(stderr, "SKIPPED: %s is not watched\n", dir);
     return false;
@@ -272,7 +272,7 @@ START_TEST(names_where_nothing_is_watched)
     assert_leads("link", FP_OK);
     ck_assert_int_eq((int)step_watch()->verdict, (int)FP_TTL_UNREPORTED);
     ck_assert_uint_eq(step_watch()->watch.len, 0);
-    settings.view = NULL;
+    settings.mounts = NULL;
     resolve("a/dir");
     ck_assert_int_eq((int)step_watch()->verdict, (int)FP_TTL_UNREPORTED);
     ck_assert_uint_eq(result.n_traversed, 0);
@@ -338,7 +338,7 @@ static void assert_all_keys_are_in_the_result(void)
 
     snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", watch.inotify);
     list = fopen(name, "re");
-    ck_assert_ptr_nonnull(list);
+    ck_assert_ptr_nonnull(mount_list);
     while (fgets(line, sizeof(line), list) != NULL) {
         bool found = false;
 

@@ -3,8 +3,8 @@
 #ifndef FP_MOUNTS_KIT_H
 #define FP_MOUNTS_KIT_H
 
+#include "changes/mount_list.h"
 #include "changes/mounts.h"
-#include "changes/mounts_view.h"
 #include "unit.h"
 
 #define GENERAL_TTL   3000
@@ -12,7 +12,7 @@
 
 static char dir[PATH_MAX], file[PATH_MAX];
 static struct fp_mounts *mounts;
-static struct fp_mounts_view *view;
+static struct fp_mount_list *list;
 static int fds_before;
 
 static const struct fp_mounts_settings general = { NULL, 0, FP_BY_AUTO, GENERAL_TTL, GENERAL_STALE, 0 };
@@ -22,8 +22,8 @@ static inline void setup(void)
     unit_fresh_dir(dir);
     strcpy(file, unit_join(dir, "mountinfo"));
     fds_before = unit_open_fds();
-    view = fp_mounts_view_create();
-    ck_assert_ptr_nonnull(view);
+    list = fp_mount_list_create();
+    ck_assert_ptr_nonnull(list);
 }
 
 static inline void teardown(void)
@@ -37,7 +37,7 @@ static inline void load_with(const char *text, const struct fp_mounts_settings *
 {
     fp_mounts_destroy(&mounts);
     unit_write_file(file, text);
-    mounts = fp_mounts_create(file, s, view);
+    mounts = fp_mounts_create(file, s, list);
     ck_assert_ptr_nonnull(mounts);
 }
 

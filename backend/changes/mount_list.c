@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "changes/mounts_view.h"
+#include "changes/mount_list.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -11,24 +11,24 @@
 #define VIEW_MOUNTS 4096 /* 32 KB; a container host has hundreds */
 
 /* A slot holds all of a mount in one word, so that no half of one can be seen. */
-struct fp_mounts_view {
+struct fp_mount_list {
     _Atomic uint32_t n;
     _Atomic uint64_t slots[VIEW_MOUNTS]; /* ascending: id << 32 | traits */
 };
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "a lock would not work between processes");
 
-struct fp_mounts_view *fp_mounts_view_create(void)
+struct fp_mount_list *fp_mount_list_create(void)
 {
-    return fp_area_publish("flashpache-mounts", sizeof(struct fp_mounts_view));
+    return fp_area_publish("flashpache-mounts", sizeof(struct fp_mount_list));
 }
 
-int fp_mounts_view_protect(struct fp_mounts_view *v)
+int fp_mount_list_protect(struct fp_mount_list *v)
 {
     return fp_area_end_writing(v, sizeof(*v));
 }
 
-void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_table *t)
+void fp_mount_list_publish(struct fp_mount_list *v, const struct fp_mount_table *t)
 {
     const size_t n = t->n < VIEW_MOUNTS ? t->n : VIEW_MOUNTS;
 
@@ -42,7 +42,7 @@ void fp_mounts_view_publish(struct fp_mounts_view *v, const struct fp_mount_tabl
     atomic_store(&v->n, (uint32_t)n);
 }
 
-struct fp_mount_traits fp_mounts_view_find(const struct fp_mounts_view *v, uint32_t mnt_id)
+struct fp_mount_traits fp_mount_list_find(const struct fp_mount_list *v, uint32_t mnt_id)
 {
     struct fp_mount_traits traits = { .verdict = FP_TTL_UNWATCHED };
     size_t low = 0, high = atomic_load(&v->n);
