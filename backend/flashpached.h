@@ -31,7 +31,7 @@ struct flashpached {
     bool prompt;          /* it may run as soon as an event comes */
     struct ev_loop *loop;
     struct fp_mount_list *mount_list;
-    struct fp_noise_view *noise;
+    struct fp_noise_list *noise;
     struct fp_whereabouts *whereabouts;
     struct fp_mounts *mounts;
     struct fp_sight sees; /* of the file system, for clients to compare */

@@ -200,7 +200,7 @@ static bool prepare_watching(struct flashpached *d)
         fp_log(FP_LOG_ERROR, 8, "cannot make a pipe: %m");
         return false;
     }
-    d->noise = fp_noise_view_create();
+    d->noise = fp_noise_list_create();
     if (d->noise == NULL) {
         fp_log(FP_LOG_ERROR, 8, "cannot share memory with workers: %m");
         return false;

@@ -16,7 +16,7 @@
 struct ev_loop;
 struct fp_coherence;
 struct fp_mounts;
-struct fp_noise_view;
+struct fp_noise_list;
 struct fp_lease_table;
 struct fp_walk_result;
 struct fp_watch;
@@ -68,7 +68,7 @@ struct fp_coherence_deps {
     struct fp_mounts *mounts;
     const struct fp_watch *watch;
     struct fp_lease_table *lease_table;
-    struct fp_noise_view *noise; /* that workers look at; NULL: nothing is left out */
+    struct fp_noise_list *noise; /* that workers look at; NULL: nothing is left out */
 };
 
 struct fp_coherence_counts {

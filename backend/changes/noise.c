@@ -16,7 +16,7 @@ struct shared_place {
     _Atomic uint32_t what; /* enum fp_left_out */
 };
 
-struct fp_noise_view {
+struct fp_noise_list {
     _Atomic uint32_t n; /* the places in use are among the first n */
     struct shared_place places[PLACES];
 };
@@ -45,7 +45,7 @@ struct counter {
 };
 
 struct fp_noise {
-    struct fp_noise_view *view;
+    struct fp_noise_list *list;
     uint64_t window; /* the number of the present one, */
     uint32_t all;    /* and the events in it */
     size_t n;        /* places left out */
@@ -56,12 +56,12 @@ struct fp_noise {
 
 /* ---- how workers see it ---- */
 
-struct fp_noise_view *fp_noise_view_create(void)
+struct fp_noise_list *fp_noise_list_create(void)
 {
-    return fp_area_publish("flashpache-noise", sizeof(struct fp_noise_view));
+    return fp_area_publish("flashpache-noise", sizeof(struct fp_noise_list));
 }
 
-int fp_noise_view_protect(struct fp_noise_view *v)
+int fp_noise_list_protect(struct fp_noise_list *v)
 {
     return fp_area_end_writing(v, sizeof(*v));
 }
@@ -71,7 +71,7 @@ static bool is_at(const struct shared_place *p, uint64_t dev, uint64_t ino)
     return atomic_load(&p->ino) == ino && atomic_load(&p->dev) == dev;
 }
 
-enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, const struct fp_noise_object *o)
+enum fp_left_out fp_noise_list_find(const struct fp_noise_list *v, const struct fp_noise_object *o)
 {
     const size_t n = atomic_load(&v->n);
 
@@ -87,12 +87,12 @@ enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, const struct 
 
 /* ---- the daemon's side ---- */
 
-struct fp_noise *fp_noise_create(struct fp_noise_view *view)
+struct fp_noise *fp_noise_create(struct fp_noise_list *list)
 {
     struct fp_noise *n = calloc(1, sizeof(*n));
 
     if (n != NULL) {
-        n->view = view;
+        n->list = list;
         n->next_ms = UINT64_MAX;
     }
     return n;
@@ -157,7 +157,7 @@ static struct place *place_for(struct fp_noise *n, size_t from, size_t to, uint6
     for (size_t i = from; i < to; i++) {
         struct place *p = &n->places[i];
 
-        if (p->ms != 0 && is_at(&n->view->places[i], dev, ino))
+        if (p->ms != 0 && is_at(&n->list->places[i], dev, ino))
             return p;
         if (free_place == NULL && p->until_ms == 0 && p->remember_ms <= now_ms)
             free_place = p;
@@ -167,7 +167,7 @@ static struct place *place_for(struct fp_noise *n, size_t from, size_t to, uint6
     return free_place;
 }
 
-static void publish(struct fp_noise_view *v, size_t i, uint64_t dev, uint64_t ino, enum fp_left_out what)
+static void publish(struct fp_noise_list *v, size_t i, uint64_t dev, uint64_t ino, enum fp_left_out what)
 {
     struct shared_place *s = &v->places[i];
 
@@ -190,20 +190,20 @@ static uint32_t take_place(struct fp_noise *n, struct place *p, uint64_t dev, ui
         p->ms = p->ms == 0 || p->remember_ms <= now_ms ? FP_NOISE_FIRST_MS
                 : p->ms < FP_NOISE_MOST_MS             ? 2 * p->ms
                                                        : FP_NOISE_MOST_MS;
-    } else if ((uint32_t)what < atomic_load(&n->view->places[i].what)) {
-        what = (enum fp_left_out)atomic_load(&n->view->places[i].what);
+    } else if ((uint32_t)what < atomic_load(&n->list->places[i].what)) {
+        what = (enum fp_left_out)atomic_load(&n->list->places[i].what);
     }
     p->until_ms = now_ms + p->ms;
     p->remember_ms = p->until_ms + p->ms;
     if (p->until_ms < n->next_ms)
         n->next_ms = p->until_ms;
-    publish(n->view, i, dev, ino, what);
+    publish(n->list, i, dev, ino, what);
     return p->ms;
 }
 
 static void end_place(struct fp_noise *n, size_t i)
 {
-    atomic_store(&n->view->places[i].what, FP_LEFT_OUT_NOT);
+    atomic_store(&n->list->places[i].what, FP_LEFT_OUT_NOT);
     n->places[i].until_ms = 0;
     n->n--;
 }
@@ -230,7 +230,7 @@ static struct fp_noise_end leave_owner_out(struct fp_noise *n, uint32_t uid, uin
 static const struct place *owner_place(const struct fp_noise *n, uint32_t uid)
 {
     for (size_t i = 0; i < FP_NOISE_OWNERS; i++) {
-        if (n->places[i].until_ms != 0 && is_at(&n->view->places[i], OF_OWNER, uid))
+        if (n->places[i].until_ms != 0 && is_at(&n->list->places[i], OF_OWNER, uid))
             return &n->places[i];
     }
     return NULL;
@@ -279,7 +279,7 @@ void fp_noise_expire(struct fp_noise *n, uint64_t now_ms)
         if (p->until_ms < n->next_ms)
             n->next_ms = p->until_ms;
     }
-    atomic_store(&n->view->n, used);
+    atomic_store(&n->list->n, used);
 }
 
 size_t fp_noise_places(struct fp_noise *n, uint64_t now_ms)

@@ -60,24 +60,24 @@ struct fp_noise_object {
 
 /* ---- how workers see it: shared memory, made before they are forked ---- */
 
-struct fp_noise_view;
+struct fp_noise_list;
 
-/* Returns NULL with errno.  The view lasts as long as the process. */
-struct fp_noise_view *fp_noise_view_create(void);
-/* In a worker: makes the view read-only for good.  0, or -1 with errno. */
-int fp_noise_view_protect(struct fp_noise_view *v);
+/* Returns NULL with errno.  The list lasts as long as the process. */
+struct fp_noise_list *fp_noise_list_create(void);
+/* In a worker: makes the list read-only for good.  0, or -1 with errno. */
+int fp_noise_list_protect(struct fp_noise_list *v);
 /*
  * How much is left out of the object.  A reader that runs while the daemon
  * writes may see either state.  It reports to the daemon how much it did have watched, and that counts.
  */
-enum fp_left_out fp_noise_view_find(const struct fp_noise_view *v, const struct fp_noise_object *o);
+enum fp_left_out fp_noise_list_find(const struct fp_noise_list *v, const struct fp_noise_object *o);
 
 /* ---- the daemon's side ---- */
 
 struct fp_noise;
 
 /* NULL when out of memory. */
-struct fp_noise *fp_noise_create(struct fp_noise_view *view);
+struct fp_noise *fp_noise_create(struct fp_noise_list *list);
 void fp_noise_destroy(struct fp_noise **n);
 
 /*

@@ -232,7 +232,7 @@ static enum fp_left_out left_out(const struct fp_resolver_settings *settings, co
 {
     if (settings->noise == NULL)
         return FP_LEFT_OUT_NOT;
-    return fp_noise_view_find(settings->noise, &(struct fp_noise_object){ n->dev, n->ino, n->uid });
+    return fp_noise_list_find(settings->noise, &(struct fp_noise_object){ n->dev, n->ino, n->uid });
 }
 
 /* Linux's SMB client reports a file that is made, other than exclusively, only when it is written. */

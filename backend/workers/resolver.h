@@ -16,7 +16,7 @@
 struct fp_meta;
 struct fp_mount_traits;
 struct fp_mount_list;
-struct fp_noise_view;
+struct fp_noise_list;
 struct fp_place;
 struct fp_sandbox;
 struct fp_watch;
@@ -31,7 +31,7 @@ struct fp_resolver_settings {
     struct fp_mount_list *mounts; /* NULL: nothing is watched */
     const struct fp_watch *watch;
     const struct fp_sandbox *sandbox;   /* that workers enter; NULL: none */
-    struct fp_noise_view *noise;        /* the objects that are not watched for now; NULL: none */
+    struct fp_noise_list *noise;        /* the objects that are not watched for now; NULL: none */
     struct fp_whereabouts *whereabouts; /* where workers say at which mount they are; NULL: nowhere */
 };
 

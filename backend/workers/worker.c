@@ -100,7 +100,7 @@ void fp_worker_run(int sock, const void *ctx)
     fp_priv_close_memory();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (worker == NULL || (settings->mounts != NULL && fp_mount_list_protect(settings->mounts) == -1)
-        || (settings->noise != NULL && fp_noise_view_protect(settings->noise) == -1)
+        || (settings->noise != NULL && fp_noise_list_protect(settings->noise) == -1)
         || fp_resolver_init(&worker->resolver, settings) == -1
         || (settings->sandbox != NULL && fp_sandbox_enter(settings->sandbox) == -1))
         _exit(1);

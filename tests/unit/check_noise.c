@@ -10,7 +10,7 @@
 #define BEGIN_MS 1000000u
 #define DEV      7u
 
-static struct fp_noise_view *view;
+static struct fp_noise_list *list;
 static struct fp_noise *noise;
 static uint64_t now_ms;
 
@@ -18,9 +18,9 @@ static size_t concerned; /* entries, by each event */
 
 static void setup(void)
 {
-    view = fp_noise_view_create();
-    ck_assert_ptr_nonnull(view);
-    noise = fp_noise_create(view);
+    list = fp_noise_list_create();
+    ck_assert_ptr_nonnull(list);
+    noise = fp_noise_create(list);
     ck_assert_ptr_nonnull(noise);
     now_ms = BEGIN_MS;
     concerned = 1;
@@ -60,7 +60,7 @@ static uint32_t leave_out(uint64_t ino, enum fp_left_out what)
 
 static enum fp_left_out left_out_of(uint32_t uid, uint64_t ino)
 {
-    return fp_noise_view_find(view, &(struct fp_noise_object){ DEV, ino, uid });
+    return fp_noise_list_find(list, &(struct fp_noise_object){ DEV, ino, uid });
 }
 
 static void assert_left_out(uint64_t ino, enum fp_left_out what)
@@ -68,7 +68,7 @@ static void assert_left_out(uint64_t ino, enum fp_left_out what)
     const struct fp_noise_object elsewhere = { DEV + 1, ino, 0 };
 
     ck_assert_int_eq((int)left_out_of(0, ino), (int)what);
-    ck_assert_int_eq((int)fp_noise_view_find(view, &elsewhere), (int)FP_LEFT_OUT_NOT);
+    ck_assert_int_eq((int)fp_noise_list_find(list, &elsewhere), (int)FP_LEFT_OUT_NOT);
 }
 
 static void later(uint32_t ms)
