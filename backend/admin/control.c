@@ -57,7 +57,7 @@ static size_t explain_line(const struct fp_control_deps *deps, const struct fp_c
 {
     static const char *const states[] = { "unknown", "detached", "changed", "expired", "known" };
     const uint64_t now_ms = fp_now_ms();
-    const struct fp_cache_view v = fp_cache_view(deps->cache, question->path, len, now_ms);
+    const struct fp_cache_snapshot v = fp_cache_snapshot(deps->cache, question->path, len, now_ms);
     const char *mount = v.mount != 0 ? fp_coherence_mount_point(deps->coherence, v.mount) : NULL;
     char point[FP_MAX_PATH + 1];
 

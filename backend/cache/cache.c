@@ -445,28 +445,28 @@ void fp_cache_shed_watches(struct fp_cache *c, size_t n)
 static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
 {
     if (e->parent != NULL && e->parent_generation != e->parent->generation)
-        return FP_VIEW_DETACHED;
+        return FP_CACHE_DETACHED;
     if (e->expires_ms == 0)
-        return FP_VIEW_CHANGED;
-    return now_ms < e->expires_ms ? FP_VIEW_KNOWN : FP_VIEW_EXPIRED;
+        return FP_CACHE_CHANGED;
+    return now_ms < e->expires_ms ? FP_CACHE_KNOWN : FP_CACHE_EXPIRED;
 }
 
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
+struct fp_cache_snapshot fp_cache_snapshot(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
 {
     const struct fp_entry *e = fp_entry_find(c, path, len);
-    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN, .verdict = FP_TTL_UNWATCHED };
+    struct fp_cache_snapshot s = { .state = FP_CACHE_UNKNOWN, .verdict = FP_TTL_UNWATCHED };
 
     if (e == NULL || e->generation == 0 || fp_entry_is_purged(c, e))
-        return v;
-    v.state = state_of(e, now_ms);
-    v.verdict = e->verdict;
-    v.expires_ms = e->expires_ms;
-    v.mount = e->validity.mount;
-    v.content = e->content_at != 0;
-    v.open = e->fd != -1 && !v.content;
-    v.leased = v.state == FP_VIEW_KNOWN && e->slot != FP_NO_SLOT;
-    v.names = e->n_access > 0;
-    return v;
+        return s;
+    s.state = state_of(e, now_ms);
+    s.verdict = e->verdict;
+    s.expires_ms = e->expires_ms;
+    s.mount = e->validity.mount;
+    s.content = e->content_at != 0;
+    s.open = e->fd != -1 && !s.content;
+    s.leased = s.state == FP_CACHE_KNOWN && e->slot != FP_NO_SLOT;
+    s.names = e->n_access > 0;
+    return s;
 }
 
 /* True if paths end at the entry.  A directory is on the way to other paths; it ends one if it has leases of
@@ -485,8 +485,8 @@ static bool is_listed(const struct fp_cache *c, const struct fp_entry *e, uint64
     if (e->generation == 0 || fp_entry_is_purged(c, e) || !ends_paths(e))
         return false;
     state = state_of(e, now_ms);
-    return state == FP_VIEW_KNOWN || (used && state != FP_VIEW_DETACHED)
-           || (state == FP_VIEW_EXPIRED && fp_entry_kind(e) != FP_KIND_NEGATIVE);
+    return state == FP_CACHE_KNOWN || (used && state != FP_CACHE_DETACHED)
+           || (state == FP_CACHE_EXPIRED && fp_entry_kind(e) != FP_KIND_NEGATIVE);
 }
 
 #define LISTED_BUCKETS 512u /* at once; a bucket has less than one entry, or about one */

@@ -233,13 +233,13 @@ void fp_cache_clear(struct fp_cache *c);
 
 /* The state of one entry, for operators. */
 enum fp_cache_state {
-    FP_VIEW_UNKNOWN,  /* nothing is known */
-    FP_VIEW_DETACHED, /* it was seen below another object than is there now */
-    FP_VIEW_CHANGED,  /* a change was reported */
-    FP_VIEW_EXPIRED,  /* its TTL is over */
-    FP_VIEW_KNOWN
+    FP_CACHE_UNKNOWN,  /* nothing is known */
+    FP_CACHE_DETACHED, /* it was seen below another object than is there now */
+    FP_CACHE_CHANGED,  /* a change was reported */
+    FP_CACHE_EXPIRED,  /* its TTL is over */
+    FP_CACHE_KNOWN
 };
-struct fp_cache_view {
+struct fp_cache_snapshot {
     enum fp_cache_state state;
     enum fp_verdict verdict; /* on how changes are noticed */
     uint64_t expires_ms; /* 0: it has changed */
@@ -249,7 +249,7 @@ struct fp_cache_view {
     bool names;         /* it has access files, there or absent */
 };
 /* The state of the path's own entry.  To look is no use of the entry. */
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms);
+struct fp_cache_snapshot fp_cache_snapshot(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms);
 
 /* False: the list is to end. */
 typedef bool fp_cache_list_path(void *ctx, const char *path, size_t len);

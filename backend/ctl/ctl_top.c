@@ -31,7 +31,7 @@
 #define CLEAR_BELOW    "\033[J"
 
 /* The reports of one screen. */
-struct view {
+struct snapshot {
     uint64_t at_ms;
     struct ctl_reports reports;
 };
@@ -48,7 +48,7 @@ static double growth(uint64_t now, uint64_t before)
 }
 
 /* Per second since the last screen; 0 on the first one. */
-static double rate(const struct view *now, const struct view *before, const char *name)
+static double rate(const struct snapshot *now, const struct snapshot *before, const char *name)
 {
     const uint64_t ms = now->at_ms - before->at_ms;
 
@@ -58,7 +58,7 @@ static double rate(const struct view *now, const struct view *before, const char
            / (double)ms;
 }
 
-static void print_rates(FILE *to, const struct view *now, const struct view *before)
+static void print_rates(FILE *to, const struct snapshot *now, const struct snapshot *before)
 {
     fprintf(to, "%.0f hits/s, %.0f misses/s, %.0f joined/s, %.0f refreshed/s, %.0f changes/s\n",
             rate(now, before, "hits"), rate(now, before, "misses"), rate(now, before, "joined"),
@@ -81,7 +81,7 @@ static void print_hot(FILE *to, char *report, unsigned most)
     }
 }
 
-static void print_mounts(FILE *to, const struct view *now, const struct view *before, unsigned most)
+static void print_mounts(FILE *to, const struct snapshot *now, const struct snapshot *before, unsigned most)
 {
     const uint64_t ms = now->at_ms - before->at_ms;
     char *copy = strdup(now->reports.latency), *next = copy, *line, mean[32], late[32], mount[8192];
@@ -106,7 +106,7 @@ static void print_mounts(FILE *to, const struct view *now, const struct view *be
     free(copy);
 }
 
-static void print_view(FILE *to, const struct view *now, const struct view *before, struct lengths most)
+static void print_snapshot(FILE *to, const struct snapshot *now, const struct snapshot *before, struct lengths most)
 {
     print_rates(to, now, before);
     print_hot(to, now->reports.hot, most.hot);
@@ -132,8 +132,8 @@ static struct lengths lengths_for(unsigned rows)
     return most;
 }
 
-/* Prints one view, with the rates since the view before. */
-static void print_json_view(struct view *now, const struct view *before)
+/* Prints one snapshot, with the rates since the snapshot before. */
+static void print_json_snapshot(struct snapshot *now, const struct snapshot *before)
 {
     static const char *const rates[] = { "hits", "misses", "joined", "refreshed", "changes" };
     struct ctl_json j = { .to = stdout };
@@ -170,7 +170,7 @@ static void draw_line(const char *line, unsigned columns)
     putchar('\n');
 }
 
-static void draw_view(const struct view *now, const struct view *before)
+static void draw_snapshot(const struct snapshot *now, const struct snapshot *before)
 {
     struct winsize size;
     char *text = NULL, *next, *line;
@@ -181,7 +181,7 @@ static void draw_view(const struct view *now, const struct view *before)
         return;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1 || size.ws_row == 0 || size.ws_col == 0)
         size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
-    print_view(to, now, before, lengths_for(size.ws_row));
+    print_snapshot(to, now, before, lengths_for(size.ws_row));
     if (fclose(to) == 0) {
         next = text;
         ctl_put_control(TO_THE_TOP);
@@ -192,7 +192,7 @@ static void draw_view(const struct view *now, const struct view *before)
     free(text);
 }
 
-static enum ctl_exit take_view(const struct ctl *ctl, struct view *v)
+static enum ctl_exit take_snapshot(const struct ctl *ctl, struct snapshot *v)
 {
     static const enum fp_report wanted[] = { FP_REPORT_STATS,   FP_REPORT_HOT,    FP_REPORT_SLOW,
                                              FP_REPORT_LATENCY, FP_REPORT_MOUNTS, 0 };
@@ -202,34 +202,34 @@ static enum ctl_exit take_view(const struct ctl *ctl, struct view *v)
     return rc;
 }
 
-static void show_view(const struct view *now, const struct view *before, bool terminal)
+static void show_snapshot(const struct snapshot *now, const struct snapshot *before, bool terminal)
 {
     const struct lengths all = { MAX_HOT, MAX_SLOW, MAX_MOUNTS };
 
     if (terminal) {
-        draw_view(now, before);
+        draw_snapshot(now, before);
         return;
     }
     if (before->reports.stats != NULL)
         putchar('\n');
-    print_view(stdout, now, before, all);
+    print_snapshot(stdout, now, before, all);
 }
 
 static enum ctl_exit run(const struct ctl *ctl, unsigned long times, unsigned long seconds)
 {
     const struct timespec pause = { .tv_sec = (time_t)seconds };
     const bool terminal = isatty(STDOUT_FILENO);
-    struct view now, before = { .at_ms = 0 };
+    struct snapshot now, before = { .at_ms = 0 };
     enum ctl_exit rc;
 
     for (unsigned long i = 0;; i++) {
-        rc = take_view(ctl, &now);
+        rc = take_snapshot(ctl, &now);
         if (rc != CTL_DONE)
             break;
         if (!ctl->json)
-            show_view(&now, &before, terminal);
+            show_snapshot(&now, &before, terminal);
         else if (i > 0)
-            print_json_view(&now, &before);
+            print_json_snapshot(&now, &before);
         ctl_free_reports(&before.reports);
         before = now;
         memset(&now, 0, sizeof(now));

@@ -33,9 +33,9 @@ struct fp_restore {
 
 static bool is_known(const struct fp_restore *r, const struct fp_lookup *l)
 {
-    const struct fp_cache_view v = fp_cache_view(r->deps.cache, l->path, l->path_len, fp_now_ms());
+    const struct fp_cache_snapshot v = fp_cache_snapshot(r->deps.cache, l->path, l->path_len, fp_now_ms());
 
-    return v.state == FP_VIEW_KNOWN;
+    return v.state == FP_CACHE_KNOWN;
 }
 
 static void restore(struct fp_restore *r, const struct fp_lookup *l)

@@ -281,7 +281,7 @@ START_TEST(purged_entry_is_new_when_a_walk_comes)
         const char *path = i == 0 ? "/t/0/f0" : "/t/1/f1";
 
         ck_assert(!fp_cache_find_known(cache, path, 7, true, &m));
-        ck_assert(fp_cache_view(cache, path, 7, now).state == FP_VIEW_UNKNOWN);
+        ck_assert(fp_cache_snapshot(cache, path, 7, now).state == FP_CACHE_UNKNOWN);
         kit_answer(&answer, path, "dddf1");
         close(answer.fd);
         answer.fd = -1;

@@ -374,7 +374,7 @@ START_TEST(what_others_change_has_its_ttl)
     insert("/a/f");
     ck_assert_uint_eq(life("/a/f"), TTL);
     ck_assert_uint_eq(life("/a"), _i == 2 ? WATCHED_TTL : TTL);
-    ck_assert_int_eq((int)fp_cache_view(cache, "/a/f", 4, kit_now_ms).verdict,
+    ck_assert_int_eq((int)fp_cache_snapshot(cache, "/a/f", 4, kit_now_ms).verdict,
                      (int)(_i > 0 ? FP_REPORTED_OTHERS : FP_REPORTED));
     change("/a", "f", false);
     ck_assert(!known("/a/f"));

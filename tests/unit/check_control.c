@@ -25,19 +25,19 @@ static size_t forget(void *ctx, const char *path, size_t len, bool tree)
 
 /* ---- the cache knows "/" and "/a b", the second on another mount ---- */
 
-struct fp_cache_view fp_cache_view(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
+struct fp_cache_snapshot fp_cache_snapshot(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
 {
-    struct fp_cache_view v = { .state = FP_VIEW_UNKNOWN, .verdict = FP_TTL_UNWATCHED };
+    struct fp_cache_snapshot v = { .state = FP_CACHE_UNKNOWN, .verdict = FP_TTL_UNWATCHED };
 
     ck_assert_ptr_null(c);
     if (len == 1)
-        v = (struct fp_cache_view){ .state = FP_VIEW_KNOWN,
+        v = (struct fp_cache_snapshot){ .state = FP_CACHE_KNOWN,
                                     .expires_ms = now_ms + 60000,
                                     .mount = 1,
                                     .leased = true,
                                     .names = true };
     else if (memcmp(path, "/a b", len) == 0)
-        v = (struct fp_cache_view){ .state = FP_VIEW_EXPIRED,
+        v = (struct fp_cache_snapshot){ .state = FP_CACHE_EXPIRED,
                                     .verdict = FP_TTL_UNREPORTED,
                                     .expires_ms = 1,
                                     .mount = 2,

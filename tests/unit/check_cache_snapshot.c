@@ -9,29 +9,29 @@
 
 static enum fp_cache_state state(const char *path, uint64_t ms)
 {
-    return fp_cache_view(cache, path, strlen(path), ms).state;
+    return fp_cache_snapshot(cache, path, strlen(path), ms).state;
 }
 
 START_TEST(states)
 {
-    struct fp_cache_view v;
+    struct fp_cache_snapshot v;
 
-    ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_UNKNOWN);
+    ck_assert_int_eq((int)state("/a/f", now), FP_CACHE_UNKNOWN);
     walked("/a/f", now, "ddf");
-    ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_KNOWN);
-    ck_assert_int_eq((int)state("/a/f", now + TTL), FP_VIEW_EXPIRED);
-    v = fp_cache_view(cache, "/a/f", 4, now);
+    ck_assert_int_eq((int)state("/a/f", now), FP_CACHE_KNOWN);
+    ck_assert_int_eq((int)state("/a/f", now + TTL), FP_CACHE_EXPIRED);
+    v = fp_cache_snapshot(cache, "/a/f", 4, now);
     ck_assert_uint_eq(v.expires_ms, now + TTL);
     ck_assert(v.open && !v.content && v.verdict == FP_TTL_UNWATCHED && !v.leased && !v.names);
     /* Another directory bears the name: the file was seen below the other. */
     walked("/a", now, "dd1");
-    ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_DETACHED);
+    ck_assert_int_eq((int)state("/a/f", now), FP_CACHE_DETACHED);
     fp_cache_forget(cache, "/a", 2, true);
-    ck_assert_int_eq((int)state("/a/f", now), FP_VIEW_UNKNOWN);
+    ck_assert_int_eq((int)state("/a/f", now), FP_CACHE_UNKNOWN);
 }
 END_TEST
 
-START_TEST(a_view_is_no_use)
+START_TEST(a_snapshot_is_no_use)
 {
     const struct fp_cache_counts before = fp_cache_counts(cache);
 
@@ -154,10 +154,10 @@ END_TEST
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("cache_view");
-    TCase *t = unit_add_case(s, "views", setup, teardown, 0);
+    TCase *t = unit_add_case(s, "snapshots", setup, teardown, 0);
 
     tcase_add_test(t, states);
-    tcase_add_test(t, a_view_is_no_use);
+    tcase_add_test(t, a_snapshot_is_no_use);
     tcase_add_test(t, what_has_expired_is_counted);
     tcase_add_test(t, what_is_found_changed_is_counted);
     tcase_add_test(t, all_paths_are_listed_those_in_use_first);
