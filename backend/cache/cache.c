@@ -391,7 +391,7 @@ void fp_cache_forget_contents(struct fp_cache *c)
     fp_cache_verify(c);
 }
 
-size_t fp_cache_shed_files(struct fp_cache *c, size_t n)
+size_t fp_cache_evict_files(struct fp_cache *c, size_t n)
 {
     size_t done = 0;
 
@@ -414,27 +414,27 @@ bool fp_cache_close_idle_dirs(struct fp_cache *c, size_t most, uint64_t now_ms)
     return c->n_open_dirs > 0;
 }
 
-size_t fp_cache_shed(struct fp_cache *c, size_t n)
+size_t fp_cache_evict(struct fp_cache *c, size_t n)
 {
     size_t done;
 
-    fp_entry_reclaim(c, n, &done);
+    fp_entry_evict_purged(c, n, &done);
     while (done < n && fp_entry_evict_any(c))
         done++;
     fp_cache_verify(c);
     return done;
 }
 
-void fp_cache_shed_watches(struct fp_cache *c, size_t n)
+void fp_cache_evict_watched(struct fp_cache *c, size_t n)
 {
     const size_t watches = fp_dependencies_count(c->dependencies);
     const size_t enough = watches > n ? watches - n : 0;
-    size_t tries = FP_WATCH_TRIES * n, reclaimed;
+    size_t tries = FP_WATCH_TRIES * n, evicted;
 
     if (n == 0)
         return;
     /* Purged entries are of no use to anybody. */
-    fp_entry_reclaim(c, n, &reclaimed);
+    fp_entry_evict_purged(c, n, &evicted);
     while (tries-- > 0 && fp_dependencies_count(c->dependencies) > enough && fp_entry_look_for_watch(c))
         ;
     fp_cache_verify(c);

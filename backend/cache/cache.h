@@ -205,28 +205,28 @@ void fp_cache_invalidate(struct fp_cache *c, const char *at);
  * 0: nothing. */
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r);
 
-#define FP_SHED_FILES 64 /* at a time, when the process has no descriptor left */
+#define FP_EVICT_FILES 64 /* at a time, when the process has no descriptor left */
 
 /* Gives up to n descriptors back to the process; returns their number. */
-size_t fp_cache_shed_files(struct fp_cache *c, size_t n);
+size_t fp_cache_evict_files(struct fp_cache *c, size_t n);
 
 /* Evicts up to n entries of any kind; returns their number. */
-size_t fp_cache_shed(struct fp_cache *c, size_t n);
+size_t fp_cache_evict(struct fp_cache *c, size_t n);
 /* The system's limit on watches is reached: evicts what is not in use until there are n watches less, or as few
  * as can be. */
-void fp_cache_shed_watches(struct fp_cache *c, size_t n);
+void fp_cache_evict_watched(struct fp_cache *c, size_t n);
 
 /*
  * Forgets the path, or with tree the path and everything below it, so that the next
  * question about it needs a walk.  The directory whose access file it is goes too, and
  * every name above the path at which a walk would end.  Returns how many entries of the
  * path, and below it, there were.  The call takes no time for the entries below: no answer uses
- * them any more, and fp_cache_reclaim() evicts them with their descriptors.
+ * them any more, and fp_cache_evict_purged() evicts them with their descriptors.
  */
 size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tree);
 
 /* Evicts forgotten entries, in at most so many visits.  False: none are left. */
-bool fp_cache_reclaim(struct fp_cache *c, size_t visits);
+bool fp_cache_evict_purged(struct fp_cache *c, size_t visits);
 
 /* Forgets everything. */
 void fp_cache_clear(struct fp_cache *c);

@@ -328,10 +328,10 @@ size_t fp_cache_forget(struct fp_cache *c, const char *path, size_t len, bool tr
     return n;
 }
 
-bool fp_cache_reclaim(struct fp_cache *c, size_t visits)
+bool fp_cache_evict_purged(struct fp_cache *c, size_t visits)
 {
     size_t evicted;
-    const bool more = fp_entry_reclaim(c, visits, &evicted);
+    const bool more = fp_entry_evict_purged(c, visits, &evicted);
 
     fp_cache_verify(c);
     return more;

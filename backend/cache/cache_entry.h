@@ -128,7 +128,7 @@ struct fp_sieve {
  * - The wheel holds just the timers that are set, and each in its bucket (timer_wheel.h).
  * - An entry's dependencies are its own, and "own" is one of them (dependency.h).
  * - An entry is purged if it is older than the last tree purge of an entry above it.  No answer
- *   uses it then, and fp_entry_reclaim() comes by.  All below a purged entry is purged, and above it is
+ *   uses it then, and fp_entry_evict_purged() comes by.  All below a purged entry is purged, and above it is
  *   one in purging.  An entry knows how many below it are not purged.
  */
 struct fp_cache {
@@ -261,7 +261,7 @@ void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
 size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e);
 /* Visits at most so many entries below purges, and evicts those that are purged.  False:
  * there is nothing left to do.  *evicted_r: how many were evicted. */
-bool fp_entry_reclaim(struct fp_cache *c, size_t visits, size_t *evicted_r);
+bool fp_entry_evict_purged(struct fp_cache *c, size_t visits, size_t *evicted_r);
 /* A walk has come to a purged entry: nothing is known of it, and it is purged no more. */
 void fp_entry_revive(struct fp_cache *c, struct fp_entry *e);
 

@@ -138,7 +138,7 @@ void fp_entry_trim(struct fp_cache *c)
 
     /* Purged entries are of no use to anybody: some of them make room first. */
     if (is_over_limits(c))
-        fp_entry_reclaim(c, FP_MAKE_ROOM, &evicted);
+        fp_entry_evict_purged(c, FP_MAKE_ROOM, &evicted);
     for (int k = 0; k < FP_KINDS; k++) {
         const size_t limit = limit_now(c, (enum fp_kind)k);
 

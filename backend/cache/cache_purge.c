@@ -101,7 +101,7 @@ size_t fp_entry_purge_below(struct fp_cache *c, struct fp_entry *e)
     return n;
 }
 
-bool fp_entry_reclaim(struct fp_cache *c, size_t visits, size_t *evicted_r)
+bool fp_entry_evict_purged(struct fp_cache *c, size_t visits, size_t *evicted_r)
 {
     struct fp_entry *root;
 

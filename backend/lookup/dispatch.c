@@ -26,10 +26,10 @@
 
 /* Purged entries are evicted so much at a time, and the loop does other work in between. */
 #define AT_ONCE         64  /* entries of a small tree */
-#define RECLAIM_VISITS  512 /* in a turn at most, and so many that it ... */
-#define RECLAIM_STEP    32
-#define RECLAIM_US      2000u /* ... takes so long, about: contents have pages that go with them */
-#define RECLAIM_SECONDS 0.001
+#define EVICT_VISITS    512 /* in a turn at most, and so many that it ... */
+#define EVICT_STEP      32
+#define EVICT_US        2000u /* ... takes so long, about: contents have pages that go with them */
+#define EVICT_SECONDS   0.001
 #define GIVE_BACK_BYTES (4u << 20) /* of entries evicted, then their memory goes back to the system */
 #define RELIEF          64         /* entries evicted when there was no memory */
 #define IDLE_SECONDS    1.0        /* between two looks for directories that no walk began at */
@@ -53,9 +53,9 @@ struct fp_dispatch {
     struct fp_observer *observer;     /* NULL: none */
     struct fp_dispatch_counts counts; /* less those of the questions, the walks and the health */
     struct fp_answer answer;          /* from the cache, while a question is answered */
-    ev_timer reclaim;                 /* while there is something to evict, or memory to give back */
+    ev_timer evict;                   /* while there is something to evict, or memory to give back */
     ev_timer idle;                    /* while directories are open */
-    size_t reclaimed;                 /* bytes of entries, since memory was given back, */
+    size_t evicted;                   /* bytes of entries, since memory was given back, */
     size_t give_back_bytes;           /* and how many it may be */
     uint64_t memory_failures;         /* that were answered by evictions */
 };
@@ -101,34 +101,34 @@ static void give_back(struct fp_dispatch *d)
     const uint64_t began_us = fp_now_us();
 
     fp_memory_give_back();
-    d->reclaimed = 0;
-    if (fp_now_us() - began_us > RECLAIM_US)
+    d->evicted = 0;
+    if (fp_now_us() - began_us > EVICT_US)
         d->give_back_bytes *= 4;
 }
 
-static void reclaim(struct fp_dispatch *d)
+static void evict_purged(struct fp_dispatch *d)
 {
     const uint64_t began_us = fp_now_us();
     const size_t before = fp_cache_counts(d->cache).bytes;
 
-    for (unsigned n = 0; n < RECLAIM_VISITS && fp_now_us() - began_us < RECLAIM_US; n += RECLAIM_STEP) {
-        if (!fp_cache_reclaim(d->cache, RECLAIM_STEP))
+    for (unsigned n = 0; n < EVICT_VISITS && fp_now_us() - began_us < EVICT_US; n += EVICT_STEP) {
+        if (!fp_cache_evict_purged(d->cache, EVICT_STEP))
             break;
     }
-    d->reclaimed += before - fp_cache_counts(d->cache).bytes;
+    d->evicted += before - fp_cache_counts(d->cache).bytes;
 }
 
 /* Evicts, or gives memory back: each of them is a turn's work. */
-static void on_reclaim(struct ev_loop *loop, ev_timer *timer, int events)
+static void on_evict(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_dispatch *d = timer->data;
     const bool more = fp_cache_counts(d->cache).purging > 0;
 
     fp_turn_work(FP_WORK_RECLAIM);
     (void)events;
-    if (more && d->reclaimed < d->give_back_bytes) {
-        reclaim(d);
-    } else if (d->reclaimed >= GIVE_BACK_BYTES / 4) {
+    if (more && d->evicted < d->give_back_bytes) {
+        evict_purged(d);
+    } else if (d->evicted >= GIVE_BACK_BYTES / 4) {
         give_back(d);
     } else {
         d->give_back_bytes = GIVE_BACK_BYTES;
@@ -151,7 +151,7 @@ static void relieve(struct fp_dispatch *d)
 {
     if (d->memory_failures == fp_memory_failures())
         return;
-    fp_cache_shed(d->cache, RELIEF);
+    fp_cache_evict(d->cache, RELIEF);
     d->memory_failures = fp_memory_failures();
 }
 
@@ -300,8 +300,8 @@ static size_t forget(struct fp_dispatch *d, const char *path, size_t len, bool t
 
     fp_walks_mark_stale(d->walks, path, len);
     n = fp_cache_forget(d->cache, path, len, tree);
-    if (tree && fp_cache_reclaim(d->cache, AT_ONCE) && !ev_is_active(&d->reclaim))
-        ev_timer_again(d->loop, &d->reclaim);
+    if (tree && fp_cache_evict_purged(d->cache, AT_ONCE) && !ev_is_active(&d->evict))
+        ev_timer_again(d->loop, &d->evict);
     return n;
 }
 
@@ -344,9 +344,9 @@ const struct fp_names *fp_dispatch_add_names(struct fp_dispatch *d, const struct
     return &d->names;
 }
 
-void fp_dispatch_shed_files(struct fp_dispatch *d)
+void fp_dispatch_evict_files(struct fp_dispatch *d)
 {
-    fp_cache_shed_files(d->cache, FP_SHED_FILES);
+    fp_cache_evict_files(d->cache, FP_EVICT_FILES);
 }
 
 /* ---- over a restart ---- */
@@ -407,9 +407,9 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     if (d == NULL)
         return NULL;
     d->loop = d->questions.loop = loop;
-    ev_init(&d->reclaim, on_reclaim);
-    d->reclaim.data = d;
-    d->reclaim.repeat = RECLAIM_SECONDS;
+    ev_init(&d->evict, on_evict);
+    d->evict.data = d;
+    d->evict.repeat = EVICT_SECONDS;
     ev_init(&d->idle, on_idle);
     d->idle.data = d;
     d->idle.repeat = IDLE_SECONDS;
@@ -460,7 +460,7 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
     *dp = NULL;
     if (d == NULL)
         return;
-    ev_timer_stop(d->loop, &d->reclaim);
+    ev_timer_stop(d->loop, &d->evict);
     ev_timer_stop(d->loop, &d->idle);
     fp_restore_destroy(&d->restore);
     fp_walks_destroy(&d->walks);

@@ -85,7 +85,7 @@ void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l);
 size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree);
 
 /* No descriptor is left: the cache gives some of its files up. */
-void fp_dispatch_shed_files(struct fp_dispatch *d);
+void fp_dispatch_evict_files(struct fp_dispatch *d);
 
 /*
  * A client brought these names of access files.  Where the daemon's list has room for all that it lacks they

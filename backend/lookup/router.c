@@ -68,5 +68,5 @@ void fp_router_out_of_descriptors(void *ctx)
 {
     const struct fp_router *r = ctx;
 
-    fp_dispatch_shed_files(r->dispatch);
+    fp_dispatch_evict_files(r->dispatch);
 }

@@ -739,7 +739,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
     if (st == FP_OK)
         st = fp_publish_content(w->walks->deps.publisher, w->task.lookup.path, w->task.lookup.path_len, a);
     if (st == FP_BUSY)
-        fp_cache_shed_files(w->walks->deps.cache, FP_SHED_FILES);
+        fp_cache_evict_files(w->walks->deps.cache, FP_EVICT_FILES);
     if (st != FP_OK) {
         if (result != NULL)
             fp_cache_release_watches(cache, result);
@@ -751,7 +751,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
     else
         end_from_root(w, a, result, began_ms);
     /* Paths that nobody asks for any more give their watches to those that somebody does. */
-    fp_cache_shed_watches(cache, result->refused);
+    fp_cache_evict_watched(cache, result->refused);
 }
 
 /* ---- start and end ---- */

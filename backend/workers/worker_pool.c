@@ -725,7 +725,7 @@ static struct worker *last_at(struct fp_worker_pool *pool, uint32_t mount)
     return last;
 }
 
-void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount)
+void fp_worker_pool_replace_last(struct fp_worker_pool *pool, uint32_t mount)
 {
     const bool starved = pool->queues.waiting > 0 && find_idle(pool, true) == NULL;
     struct worker *p = starved || fp_mount_queues_crowded(&pool->queues, mount) ? last_at(pool, mount) : NULL;

@@ -96,7 +96,7 @@ void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *straye
  * A mount is out of service.  Its workers may be more than its limit, or leave none for walks that
  * wait.  Then the one that came last there is killed and replaced.  Its walk is FP_UNAVAILABLE.
  */
-void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount);
+void fp_worker_pool_replace_last(struct fp_worker_pool *pool, uint32_t mount);
 
 /* Workers that were killed at the mount and hang in the kernel count against its limit no more: it is gone.
  * Those of one that answers again end by themselves, but for what it still does not answer. */

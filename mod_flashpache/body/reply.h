@@ -2,8 +2,8 @@
 /*
  * The part that the handlers for all generations of httpd 2.x share.
  *
- * This room sends files: it chooses the form of the body, and checks that walk, access files and open file were one
- * view. main calls its handler, or that of httpd22/, which uses reply, file_bucket and view. It calls question/ for
+ * This room sends files: it chooses the form of the body, and checks that walk, access files and open file agree.
+ * main calls its handler, or that of httpd22/, which uses reply, file_bucket and agreement. It calls question/ for
  * answers and open files, and walk/ for the links that core asked about. No file is looked at or kept here.
  */
 #ifndef FP_REPLY_H

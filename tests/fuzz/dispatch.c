@@ -32,7 +32,7 @@ enum {
     PASS,
     TIMERS,
     BEAT,
-    SHED,
+    EVICT_FILES,
     LIMITS,
     PLACE,
     OPERATIONS
@@ -296,7 +296,7 @@ static void run(const struct fuzz_piece *p)
     case PASS: let_pass(1u << p->how / 16); break;
     case TIMERS: let_timers_end(); break;
     case BEAT: beat(beat_ctx); break;
-    case SHED: fp_dispatch_shed_files(dispatch); break;
+    case EVICT_FILES: fp_dispatch_evict_files(dispatch); break;
     case LIMITS: set_limits(p); break;
     default: set_place(p);
     }

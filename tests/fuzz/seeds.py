@@ -201,12 +201,12 @@ def operations():
     def piece(how, of):
         return bytes([how]) + len(of).to_bytes(2, "big") + of
 
-    walk, lookup, changed, unwatched, lost, forget, shed, limits = 0, 1, 3, 4, 5, 7, 8, 11
+    walk, lookup, changed, unwatched, lost, forget, evict, limits = 0, 1, 3, 4, 5, 7, 8, 11
     file, other, below = b"\x00\x16", b"\x01\x14", b"\x00\x09\x17"
     known = piece(walk, file) + piece(walk + 48, other) + piece(walk + 24, below)
     yield "walks", known + piece(lookup, file) + piece(lookup, below)
     yield "changes", known + piece(changed, b"\x00\x02") + piece(unwatched, b"\x00") + piece(lost, b"") + known
-    yield "no-room", piece(limits, b"") + known + piece(shed, file) + piece(forget + 132, b"\x00") + known
+    yield "no-room", piece(limits, b"") + known + piece(evict, file) + piece(forget + 132, b"\x00") + known
 
 
 def sequences():
@@ -214,7 +214,7 @@ def sequences():
     def piece(what, other=0, of=b""):
         return bytes([what + 16 * other]) + len(of).to_bytes(2, "big") + of
 
-    (ask, fresh, finish, give_up, change, event, purge, leave, passing, timers, beat, shed, limits,
+    (ask, fresh, finish, give_up, change, event, purge, leave, passing, timers, beat, evict, limits,
      place) = range(14)
     file, below = b"\x01\x02", b"\x00\x01\x03"
     found = [piece(finish, of=b"\x00\x00\x06"), piece(finish, of=b"\x00\x00\x00\x06")]
@@ -226,7 +226,7 @@ def sequences():
                               *found, *found, piece(ask, 2, file)])
     yield "out-of-service", b"".join([*known, piece(place, 2), piece(ask, 0, below), piece(passing, 9),
                                       piece(give_up), piece(timers), piece(ask, 1, below), *found, piece(timers)])
-    yield "refreshed", b"".join([*known, piece(passing, 6), piece(beat), *found, piece(limits), piece(shed),
+    yield "refreshed", b"".join([*known, piece(passing, 6), piece(beat), *found, piece(limits), piece(evict),
                                  piece(leave), *again])
 
 

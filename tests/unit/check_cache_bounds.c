@@ -177,13 +177,13 @@ START_TEST(descriptors_can_be_given_back)
 {
     for (int i = 0; i < 10; i++)
         walked(numbered("/a/f", i), now, "ddf");
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 0), 0);
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 3), 3);
+    ck_assert_uint_eq(fp_cache_evict_files(cache, 0), 0);
+    ck_assert_uint_eq(fp_cache_evict_files(cache, 3), 3);
     ck_assert_int_eq(cached_fds(), 7);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 7);
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 100), 7);
+    ck_assert_uint_eq(fp_cache_evict_files(cache, 100), 7);
     ck_assert_int_eq(cached_fds(), 0);
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 1), 0);
+    ck_assert_uint_eq(fp_cache_evict_files(cache, 1), 0);
     assert_unknown("/a/f3");
     assert_known("/a", "dd");
     walked("/a/f3", now, "ddf");

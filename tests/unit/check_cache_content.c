@@ -152,7 +152,7 @@ START_TEST(contents_are_not_limited_by_descriptors)
         walked(path, "ddf", 10, true);
     }
     fp_cache_set_limits(cache, &(struct fp_cache_limits){ 1, 10, 100, 100, SIZE_MAX, TTL, 0 });
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 100), 0);
+    ck_assert_uint_eq(fp_cache_evict_files(cache, 100), 0);
     assert_contents(60, 600);
     assert_known("/a/0", true);
 }

@@ -15,7 +15,7 @@ static size_t forget(const char *path, bool tree)
 {
     const size_t n = fp_cache_forget(cache, path, strlen(path), tree);
 
-    fp_cache_reclaim(cache, AT_ONCE);
+    fp_cache_evict_purged(cache, AT_ONCE);
     return n;
 }
 
@@ -184,7 +184,7 @@ START_TEST(random_trees)
                  (unsigned)(unit_random(&seed) % 4), (unsigned)(unit_random(&seed) % 6));
         walked(path, now, whats[unit_random(&seed) % 5]);
         if (i % 7 == 0)
-            fp_cache_shed_files(cache, 2);
+            fp_cache_evict_files(cache, 2);
         if (i % 5 == 0) {
             path[i % 2 == 0 ? 2 : 4] = '\0';
             forget(path, i % 3 != 0);
@@ -192,11 +192,11 @@ START_TEST(random_trees)
                 ck_assert_uint_eq(forget(path, true), 0);
             ck_assert(!known(path));
             if (i % 2 == 0)
-                fp_cache_reclaim(cache, 3);
+                fp_cache_evict_purged(cache, 3);
         }
     }
     forget("/", true);
-    while (fp_cache_reclaim(cache, 7))
+    while (fp_cache_evict_purged(cache, 7))
         ;
     ck_assert_uint_eq(entries(), 0);
     ck_assert_int_eq(cached_fds(), 0);
@@ -255,7 +255,7 @@ START_TEST(purge_visits_what_is_purged)
     make_large_trees();
     before = visits();
     forget("/t", true);
-    while (fp_cache_reclaim(cache, 10)) {
+    while (fp_cache_evict_purged(cache, 10)) {
         ck_assert_uint_le(visits() - before, 10 + AT_ONCE + MANY + 11);
     }
     ck_assert_uint_le(visits() - before, MANY + 11);
@@ -292,7 +292,7 @@ START_TEST(purged_entry_is_new_when_a_walk_comes)
         ck_assert(known(path));
         ck_assert(!known("/t/9/last"));
     }
-    while (fp_cache_reclaim(cache, 10))
+    while (fp_cache_evict_purged(cache, 10))
         ck_assert(known("/t/0/f0"));
     assert_each(known, "/t/0/f0 /t/1/f1 !/t/0/f10 !/t/9/last");
     ck_assert_uint_eq(entries(), 1 + 11 + MANY + 5);
@@ -304,7 +304,7 @@ START_TEST(purges_of_one_another)
 {
     make_large_trees();
     ck_assert_uint_eq(forget("/t", true), 1 + 10 + MANY);
-    fp_cache_reclaim(cache, 300);
+    fp_cache_evict_purged(cache, 300);
     for (int i = 0; i < 10; i++) {
         walked("/t/1/f1", now, "dddf1");
         walked("/t/2/f2", now, "dddf1");
@@ -312,10 +312,10 @@ START_TEST(purges_of_one_another)
         assert_each(known, i % 2 == 0 ? "!/t/1/f1 !/t/2/f2" : "!/t/1/f1 /t/2/f2");
         if (i % 2 == 1)
             ck_assert_uint_le(forget("/t", true), 4);
-        fp_cache_reclaim(cache, 20);
+        fp_cache_evict_purged(cache, 20);
     }
     ck_assert_uint_le(forget("/", true), 1 + 11 + MANY + 2);
-    while (fp_cache_reclaim(cache, 50))
+    while (fp_cache_evict_purged(cache, 50))
         ;
     ck_assert_uint_eq(entries(), 0);
     ck_assert_int_eq(cached_fds(), 0);

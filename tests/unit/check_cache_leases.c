@@ -209,7 +209,7 @@ START_TEST(leases_go_on_when_a_file_is_closed)
 
     walked("/a/f", "ddf");
     f = take_lease("/a/f");
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 10), 1);
+    ck_assert_uint_eq(fp_cache_evict_files(cache, 10), 1);
     ck_assert_uint_eq(fp_cache_counts(cache).closed, 1);
     ck_assert(holds(&f));
     ck_assert(!known("/a/f"));
@@ -217,7 +217,7 @@ START_TEST(leases_go_on_when_a_file_is_closed)
     walked("/a/f", "ddf");
     ck_assert(known("/a/f"));
     ck_assert(holds(&f));
-    ck_assert_uint_eq(fp_cache_shed_files(cache, 10), 1);
+    ck_assert_uint_eq(fp_cache_evict_files(cache, 10), 1);
     change("/a", "f", true);
     ck_assert(!holds(&f));
 }
@@ -237,7 +237,7 @@ START_TEST(slots_are_given_back)
         if (i > 0)
             ck_assert(!holds(&old));
         old = take_lease(path);
-        ck_assert_uint_eq(fp_cache_shed(cache, 1), 1);
+        ck_assert_uint_eq(fp_cache_evict(cache, 1), 1);
     }
 }
 END_TEST

@@ -221,7 +221,7 @@ static void run(bool roomy)
             if (roomy)
                 assert_last_walk_is_known();
         } else if (!roomy && what == 40)
-            fp_cache_shed_files(cache, dice(4));
+            fp_cache_evict_files(cache, dice(4));
         else if (!roomy && what == 41 && dice(50) == 0)
             fp_cache_clear(cache);
         else

@@ -751,14 +751,14 @@ START_TEST(watches_for_what_is_in_use)
     ck_assert_uint_eq(fp_cache_counts(cache).watches, 26);
     for (int round = 0; round < 10; round++) {
         ck_assert(known("/f0"));
-        fp_cache_shed_watches(cache, 2);
+        fp_cache_evict_watched(cache, 2);
     }
     ck_assert_uint_eq(fp_cache_counts(cache).watches, 6);
     ck_assert_uint_eq(fp_cache_counts(cache).negatives, 25);
     ck_assert(known("/f0"));
-    fp_cache_shed_watches(cache, 0);
+    fp_cache_evict_watched(cache, 0);
     ck_assert_uint_eq(fp_cache_counts(cache).watches, 6);
-    fp_cache_shed_watches(cache, 100);
+    fp_cache_evict_watched(cache, 100);
     ck_assert_uint_eq(fp_cache_counts(cache).watches, 1);
 }
 END_TEST

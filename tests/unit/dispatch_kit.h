@@ -289,13 +289,13 @@ void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *straye
     strayed_to = 0;
 }
 
-static unsigned reclaimed;
+static unsigned replaced;
 
-void fp_worker_pool_reclaim(struct fp_worker_pool *pool, uint32_t mount)
+void fp_worker_pool_replace_last(struct fp_worker_pool *pool, uint32_t mount)
 {
     (void)pool;
     (void)mount;
-    reclaimed++;
+    replaced++;
 }
 
 /* A walk ends when the test says so. */
