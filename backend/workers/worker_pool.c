@@ -647,7 +647,6 @@ static fp_status put(struct fp_worker_pool *pool, uint32_t mount, const struct j
         run_queue(pool);
         return FP_OK;
     }
-    pool->counts.refused += st == FP_BUSY;
     free(j);
     return st;
 }

@@ -36,7 +36,7 @@ struct fp_worker_pool_settings {
 };
 
 struct fp_worker_pool_counts {
-    uint64_t walks, timeouts, deaths, refused;
+    uint64_t walks, timeouts, deaths;
     unsigned alive, running;
     size_t queued;
 };
