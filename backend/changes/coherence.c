@@ -251,7 +251,7 @@ void fp_coherence_catch_up(struct fp_coherence *f)
 
 /* ---- validity ---- */
 
-static void note_refusals(struct fp_coherence *f, unsigned n)
+static void note_unwatched(struct fp_coherence *f, unsigned n)
 {
     f->counts.watches_refused += n;
     fp_log(FP_LOG_WARNING, 42,
@@ -276,8 +276,8 @@ static struct fp_validity validity_on(const struct fp_coherence *f, uint32_t mou
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
                            struct fp_validity *validity)
 {
-    if (result->refused > 0)
-        note_refusals(f, result->refused);
+    if (result->unwatched > 0)
+        note_unwatched(f, result->unwatched);
     for (size_t i = 0; i < n; i++)
         validity[i] = validity_on(f, result->step_watches[i].mount);
 }

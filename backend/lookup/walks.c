@@ -751,7 +751,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
     else
         end_from_root(w, a, result, began_ms);
     /* Paths that nobody asks for any more give their watches to those that somebody does. */
-    fp_cache_evict_watched(cache, result->refused);
+    fp_cache_evict_watched(cache, result->unwatched);
 }
 
 /* ---- start and end ---- */

@@ -16,7 +16,7 @@ void fp_walk_result_init(struct fp_walk_result *t)
     t->effort = (struct fp_effort){ .call = FP_CALL_NONE };
     t->settled = false;
     memset(t->step_watches, 0, sizeof(t->step_watches));
-    t->n_steps = t->refused = t->n_traversed = 0;
+    t->n_steps = t->unwatched = t->n_traversed = 0;
     t->names_len = 0;
 }
 
@@ -88,7 +88,7 @@ void fp_put_walk_result(struct fp_writer *w, const struct fp_walk_result *t)
         fp_put_u8(w, o->links);
         put_key(w, &o->watch);
     }
-    fp_put_u32(w, t->refused);
+    fp_put_u32(w, t->unwatched);
     fp_put_u8(w, (uint8_t)t->n_traversed);
     for (unsigned i = 0; i < t->n_traversed; i++) {
         const struct fp_traversed_name *v = &t->traversed[i];
@@ -159,7 +159,7 @@ fp_status fp_get_walk_result(struct fp_reader *r, struct fp_walk_result *t, unsi
             o->verdict = (enum fp_verdict)verdict;
         get_key(r, &o->watch);
     }
-    t->refused = fp_get_u32(r);
+    t->unwatched = fp_get_u32(r);
     n_traversed = fp_get_u8(r);
     for (unsigned i = 0; i < n_traversed && !r->bad; i++)
         get_traversed(r, t);

@@ -67,7 +67,7 @@ struct fp_walk_result {
     bool settled; /* the answer's content: each later change of the file shows in its metadata */
     struct fp_step_watch step_watches[FP_MAX_STEPS]; /* one for each of the answer's steps */
     unsigned n_steps; /* the answer's.  Where the walk failed its answer has none, but these had watches */
-    unsigned refused; /* watches, by the system's limit */
+    unsigned unwatched; /* watches that were refused, by the system's limit */
     unsigned n_traversed;
     size_t names_len;
     struct fp_traversed_name traversed[FP_MAX_TRAVERSED];

@@ -274,7 +274,7 @@ bool fp_node_watch(const struct fp_resolver *r, struct fp_node *n, bool director
     n->watch.uid = n->uid;
     if (st == FP_BUSY) {
         fp_walk_result_judge(result, step, FP_REPORTED_LIMIT);
-        result->refused++;
+        result->unwatched++;
     }
     return st == FP_OK;
 }

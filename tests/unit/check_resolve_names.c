@@ -93,7 +93,7 @@ static void assert_watched(const char *name)
     const struct fp_watch_key k = key_of(in_dir(name));
 
     ck_assert(fp_verdict_is_reported(step_watch()->verdict));
-    ck_assert_uint_eq(result.refused, 0);
+    ck_assert_uint_eq(result.unwatched, 0);
     ck_assert(same_key(&step_watch()->watch, &k));
 }
 

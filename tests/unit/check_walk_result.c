@@ -83,7 +83,7 @@ static void assert_comes_through(unsigned n_steps)
         ck_assert_uint_eq(in.step_watches[i].links, out.step_watches[i].links);
         assert_same_key(&in.step_watches[i].watch, &out.step_watches[i].watch);
     }
-    ck_assert_uint_eq(in.refused, out.refused);
+    ck_assert_uint_eq(in.unwatched, out.unwatched);
     ck_assert_uint_eq(in.effort.us, out.effort.us);
     ck_assert_uint_eq(in.effort.longest_us, out.effort.longest_us);
     ck_assert_uint_eq(in.effort.calls, out.effort.calls);
@@ -122,7 +122,7 @@ static void shape_usual(void)
         .mount = 22, .verdict = FP_TTL_UNREPORTED, .links = 7, .watch = key(4, 9)
     };
     in.step_watches[2] = (struct fp_step_watch){ .mount = UINT32_MAX, .verdict = FP_EACH_REQUEST };
-    in.refused = 3;
+    in.unwatched = 3;
     in.effort = (struct fp_effort){ UINT32_MAX, 77, 3, FP_CALL_READLINK };
     ck_assert(fp_walk_result_add(&in, 1, &k, "releases", 8));
     ck_assert(fp_walk_result_add(&in, 1, &in.step_watches[1].watch, "42", 2));
