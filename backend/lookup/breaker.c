@@ -104,7 +104,7 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
     return was_open ? s->opened_ms : 0;
 }
 
-static void trip(struct fp_breaker *b, struct state *s, uint64_t since_ms, uint64_t now_ms)
+static void open_breaker(struct fp_breaker *b, struct state *s, uint64_t since_ms, uint64_t now_ms)
 {
     if (s->closed_ms == 0 || now_ms - s->closed_ms >= MAX_PROBE_MS)
         s->interval_ms = FIRST_PROBE_MS;
@@ -113,7 +113,7 @@ static void trip(struct fp_breaker *b, struct state *s, uint64_t since_ms, uint6
     s->silence_ms = now_ms - since_ms;
     s->probe_ms = now_ms + s->interval_ms;
     b->counts.open++;
-    b->counts.trips++;
+    b->counts.opened++;
 }
 
 bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, uint64_t now_ms)
@@ -126,7 +126,7 @@ bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, 
     since = oldest_ms > s->asked_ms ? oldest_ms : s->asked_ms;
     if (now_ms < since + b->timeout_ms)
         return false;
-    trip(b, s, since, now_ms);
+    open_breaker(b, s, since, now_ms);
     return true;
 }
 
@@ -142,7 +142,7 @@ bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms
     s->last_lost_ms = now_ms;
     if (now_ms < s->lost_ms + b->timeout_ms)
         return false;
-    trip(b, s, s->lost_ms, now_ms);
+    open_breaker(b, s, s->lost_ms, now_ms);
     return true;
 }
 

@@ -2,14 +2,14 @@
 /*
  * Records which mounted file systems are out of service: a circuit breaker for each.
  *
- * A mount trips when something was asked of it, a walk has been under way there
+ * A mount's breaker opens when something was asked of it, a walk has been under way there
  * for the timeout, and nothing came back so long.  While it is out of
  * service it is probed: a walk looks whether it is back.  The first probe comes after
- * 1 s, the next at intervals that double up to 30 s.  A mount that trips again
- * within 30 s of being back goes on doubling.
+ * 1 s, the next at intervals that double up to 30 s.  One that opens again
+ * within 30 s of the mount's being back goes on doubling.
  *
  * Mounts are distinguished by statx(2)'s stx_mnt_id.  0 stands for "unknown": its
- * walks are counted, but it never trips.  The breaker knows no loop and no sockets: callers
+ * walks are counted, but its breaker never opens.  The breaker knows no loop and no sockets: callers
  * say what time it is, in milliseconds of a monotonic clock (never 0).
  */
 #ifndef FP_BREAKER_H
@@ -22,7 +22,7 @@
 struct fp_breaker;
 
 struct fp_breaker_counts {
-    uint64_t trips;
+    uint64_t opened;
     unsigned open; /* mounts that are out of service now */
 };
 
@@ -51,7 +51,7 @@ uint64_t fp_breaker_answered(struct fp_breaker *b, uint32_t mount, bool waiting,
 /* Both return true if the mount goes out of service now. */
 /* oldest_ms: when the oldest walk that is under way there began; 0: there is none. */
 bool fp_breaker_check(struct fp_breaker *b, uint32_t mount, uint64_t oldest_ms, uint64_t now_ms);
-/* The worker of a walk that began then was killed, for it took too long.  That alone trips nothing: the
+/* The worker of a walk that began then was killed, for it took too long.  That alone opens nothing: the
  * mount's own timeout counts, from the first of such walks between which nothing else was heard. */
 bool fp_breaker_given_up(struct fp_breaker *b, uint32_t mount, uint64_t began_ms, uint64_t now_ms);
 

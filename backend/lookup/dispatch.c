@@ -204,7 +204,7 @@ static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn
         fp_question_refuse(&d->questions, conn, id, FP_UNAVAILABLE);
 }
 
-static void on_tripped(void *ctx, uint32_t mount)
+static void on_opened(void *ctx, uint32_t mount)
 {
     const struct fp_dispatch *d = ctx;
 
@@ -401,7 +401,7 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
     const struct fp_mount_health_deps health = {
-        workers, coherence, settings->roots, on_tripped, on_moved, d
+        workers, coherence, settings->roots, on_opened, on_moved, d
     };
 
     if (d == NULL)
@@ -476,7 +476,7 @@ struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d)
     counts.stale = d->questions.counts.stale;
     counts.unanswered = d->questions.counts.unanswered;
     counts.inflight = fp_walks_counts(d->walks).inflight;
-    counts.trips = mounts.trips;
+    counts.opened = mounts.opened;
     counts.out = mounts.open;
     return counts;
 }

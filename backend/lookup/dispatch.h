@@ -35,7 +35,7 @@ struct fp_dispatch_counts {
     uint64_t hints_dropped; /* and hints for which none could begin */
     uint64_t purged;        /* entries that fp_dispatch_forget() removed */
     size_t inflight;
-    uint64_t trips; /* how often a mount went out of service */
+    uint64_t opened; /* how often a mount's breaker did */
     unsigned out;   /* mounts out of service now */
 };
 

@@ -50,7 +50,7 @@ static const char *name_of(const struct fp_mount_health *health, uint32_t mount)
     return point != NULL ? point : "(unmounted)";
 }
 
-static void trip(struct fp_mount_health *health, uint32_t mount)
+static void on_opened(struct fp_mount_health *health, uint32_t mount)
 {
     fp_log(FP_LOG_WARNING, 44,
            "the file system at %s does not answer, for %" PRIu64 " ms now: out of service, its "
@@ -58,7 +58,7 @@ static void trip(struct fp_mount_health *health, uint32_t mount)
            "it does; see to its server, or unmount it (umount -l)",
            name_of(health, mount), fp_breaker_silence(health->breaker, mount));
     fp_worker_pool_cancel(health->deps.workers, mount, FP_UNAVAILABLE);
-    health->deps.tripped(health->deps.ctx, mount);
+    health->deps.opened(health->deps.ctx, mount);
 }
 
 uint32_t fp_mount_health_end_of(uint32_t mount, const struct fp_answer *a,
@@ -91,7 +91,7 @@ void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_st
     uint64_t now = fp_now_ms();
 
     if (st == FP_TIMEOUT && fp_breaker_given_up(health->breaker, mount, began_ms, now))
-        trip(health, mount);
+        on_opened(health, mount);
     if (st != FP_OK)
         return;
     /* An error after so long a time means that a client of the file system gave up waiting. */
@@ -189,7 +189,7 @@ static void look_after(void *ctx, uint32_t mount)
         return;
     }
     if (fp_breaker_check(health->breaker, mount, at.oldest_ms, now))
-        trip(health, mount);
+        on_opened(health, mount);
     if (fp_breaker_is_open(health->breaker, mount))
         fp_worker_pool_replace_last(health->deps.workers, mount);
     fp_breaker_hung(health->breaker, mount, at.hung);

@@ -6,7 +6,7 @@
  *
  * A probe is a walk to the mount point (or to the first root below it, where
  * paths are restricted).  The kernel's memory of that directory may answer
- * for a dead server: then the mount trips once more, and is probed less often.
+ * for a dead server: then its breaker opens once more, and it is probed less often.
  */
 #ifndef FP_MOUNT_HEALTH_H
 #define FP_MOUNT_HEALTH_H
@@ -29,7 +29,7 @@ struct fp_mount_health_deps {
     struct fp_coherence *coherence;
     const char *const *roots; /* as in resolve.h */
     /* The mount has gone out of service: walks there must not be waited for. */
-    void (*tripped)(void *ctx, uint32_t mount);
+    void (*opened)(void *ctx, uint32_t mount);
     /* The walk with that ctx waits for the mount, not for the one that it was expected on. */
     void (*moved)(void *ctx, void *walk, uint32_t mount);
     void *ctx;

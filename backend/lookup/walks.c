@@ -29,7 +29,7 @@
 #include "workers/worker_pool.h"
 
 #define MOST_AT_ONCE      16 /* walks that go on in one turn: each hashes all of its path several times */
-#define LOOKS_FOR_DETOURS (4 * FP_MAX_DETOURS) /* of the walks that hang when a mount trips */
+#define LOOKS_FOR_DETOURS (4 * FP_MAX_DETOURS) /* of the walks that hang when a mount's breaker opens */
 #define LEVELS_ABOVE      2 /* directories above a path that may get a walk each, and are open afterwards */
 #define LEVELS_IN_USE     8 /* the same for a path that was in use */
 #define BACKGROUND_SHARE  4 /* walks that no client waits for may be this part of those under way */

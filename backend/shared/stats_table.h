@@ -21,7 +21,7 @@
     ROW(hints_dropped, dispatch.hints_dropped, counter, "Hints of such paths that came while workers were busy") \
     ROW(stale, dispatch.stale, counter, "Questions answered by stale entries") \
     ROW(unanswered, dispatch.unanswered, counter, "Questions that got no answer") \
-    ROW(trips, dispatch.trips, counter, "How often a file system stopped answering") \
+    ROW(trips, dispatch.opened, counter, "How often a file system stopped answering") \
     ROW(out_of_service, dispatch.out, gauge, "File systems that do not answer") \
     ROW(inflight, dispatch.inflight, gauge, "Walks under way or waiting") \
     ROW(files, cache.files, gauge, "Entries of files") \

@@ -29,13 +29,13 @@ static void walk(uint64_t now)
 }
 
 /* A walk that began at t and got no reply. */
-static void trip_at(uint64_t t)
+static void open_at(uint64_t t)
 {
     walk(t);
     ck_assert(fp_breaker_check(b, MOUNT, t, t + TIMEOUT_MS));
 }
 
-START_TEST(silence_trips)
+START_TEST(silence_opens)
 {
     walk(T0);
     ck_assert(!fp_breaker_check(b, MOUNT, T0, T0 + TIMEOUT_MS - 1));
@@ -45,7 +45,7 @@ START_TEST(silence_trips)
     ck_assert(fp_breaker_is_open(b, MOUNT));
     /* Once. */
     ck_assert(!fp_breaker_check(b, MOUNT, T0, T0 + 2 * TIMEOUT_MS));
-    ck_assert_uint_eq(fp_breaker_counts(b).trips, 1);
+    ck_assert_uint_eq(fp_breaker_counts(b).opened, 1);
     ck_assert_uint_eq(fp_breaker_counts(b).open, 1);
     ck_assert(!fp_breaker_is_open(b, MOUNT + 1));
 }
@@ -129,7 +129,7 @@ END_TEST
 
 START_TEST(an_answer_ends_it)
 {
-    trip_at(T0);
+    open_at(T0);
     ck_assert_uint_eq(fp_breaker_answered(b, MOUNT, false, T0 + 9000), T0 + TIMEOUT_MS);
     ck_assert(!fp_breaker_is_open(b, MOUNT));
     ck_assert_uint_eq(fp_breaker_answered(b, MOUNT, false, T0 + 9001), 0);
@@ -155,27 +155,27 @@ START_TEST(probes_are_ever_rarer)
     uint64_t now = T0 + TIMEOUT_MS;
 
     ck_assert(!fp_breaker_probe(b, MOUNT, now));
-    trip_at(T0);
+    open_at(T0);
     for (size_t i = 0; i < sizeof(due) / sizeof(due[0]); i++)
         ck_assert_uint_eq(next_probe(&now), due[i]);
 }
 END_TEST
 
-START_TEST(a_mount_that_trips_again_goes_on_doubling)
+START_TEST(a_mount_that_opens_again_goes_on_doubling)
 {
     uint64_t now = T0 + TIMEOUT_MS;
 
-    trip_at(T0);
+    open_at(T0);
     ck_assert_uint_eq(next_probe(&now), 1000);
     fp_breaker_answered(b, MOUNT, false, now);
     fp_breaker_leave(b, MOUNT);
     ck_assert(fp_breaker_sweep(b, now));
-    trip_at(now);
+    open_at(now);
     now += TIMEOUT_MS;
     ck_assert_uint_eq(next_probe(&now), 2000);
     fp_breaker_answered(b, MOUNT, false, now);
     now += 30000;
-    trip_at(now);
+    open_at(now);
     now += TIMEOUT_MS;
     ck_assert_uint_eq(next_probe(&now), 1000);
 }
@@ -185,7 +185,7 @@ START_TEST(probe_when_something_was_mounted)
 {
     uint64_t now = T0 + TIMEOUT_MS;
 
-    trip_at(T0);
+    open_at(T0);
     fp_breaker_hurry(b);
     ck_assert_uint_eq(next_probe(&now), 0);
 }
@@ -195,7 +195,7 @@ START_TEST(probe_when_a_hung_worker_got_out)
 {
     uint64_t now = T0 + TIMEOUT_MS;
 
-    trip_at(T0);
+    open_at(T0);
     fp_breaker_hung(b, MOUNT, 1);
     fp_breaker_hung(b, MOUNT, 2);
     fp_breaker_hung(b, MOUNT, 2);
@@ -208,7 +208,7 @@ END_TEST
 
 START_TEST(another_mount_with_the_same_number)
 {
-    trip_at(T0);
+    open_at(T0);
     ck_assert(fp_breaker_reset(b, MOUNT));
     ck_assert(!fp_breaker_reset(b, MOUNT));
     ck_assert(!fp_breaker_is_open(b, MOUNT));
@@ -218,7 +218,7 @@ START_TEST(another_mount_with_the_same_number)
 }
 END_TEST
 
-START_TEST(unknown_mounts_never_trip)
+START_TEST(unknown_mounts_never_open)
 {
     fp_breaker_enter(b, 0);
     fp_breaker_asked(b, 0, T0);
@@ -238,7 +238,7 @@ START_TEST(nothing_is_remembered_for_ever)
 {
     unsigned n = 0;
 
-    trip_at(T0);
+    open_at(T0);
     fp_breaker_enter(b, MOUNT + 1);
     ck_assert(fp_breaker_sweep(b, T0));
     fp_breaker_each(b, count, &n);
@@ -267,7 +267,7 @@ static Suite *make_suite(void)
     Suite *s = suite_create("breaker");
     TCase *t = unit_add_case(s, "breaker", setup, teardown, 0);
 
-    tcase_add_test(t, silence_trips);
+    tcase_add_test(t, silence_opens);
     tcase_add_test(t, waiting_for_a_worker_is_no_silence);
     tcase_add_test(t, answers_to_others_count);
     tcase_add_test(t, what_waits_is_asked_after_an_answer);
@@ -277,11 +277,11 @@ static Suite *make_suite(void)
     tcase_add_test(t, killed_workers_of_a_mount_that_answers_do_not);
     tcase_add_test(t, an_answer_ends_it);
     tcase_add_test(t, probes_are_ever_rarer);
-    tcase_add_test(t, a_mount_that_trips_again_goes_on_doubling);
+    tcase_add_test(t, a_mount_that_opens_again_goes_on_doubling);
     tcase_add_test(t, probe_when_something_was_mounted);
     tcase_add_test(t, probe_when_a_hung_worker_got_out);
     tcase_add_test(t, another_mount_with_the_same_number);
-    tcase_add_test(t, unknown_mounts_never_trip);
+    tcase_add_test(t, unknown_mounts_never_open);
     tcase_add_test(t, nothing_is_remembered_for_ever);
     tcase_add_test(t, new_timeout);
     return s;

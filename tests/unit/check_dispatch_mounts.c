@@ -13,7 +13,7 @@ static void until_old(void)
     let_pass(SHORT_MS + 10);
 }
 
-static void trip_m(void)
+static void open_m(void)
 {
     let_pass(2);
     ask(&other, "/m/hung");
@@ -38,7 +38,7 @@ START_TEST(given_up)
     ck_assert_uint_eq(n_jobs, 0);
     ask(&other, "/m/h");
     ck_assert_int_eq((int)other.status, FP_UNAVAILABLE);
-    ck_assert_uint_eq(fp_dispatch_counts(dispatch).trips, 1);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).opened, 1);
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).unanswered, 3);
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).inflight, 0);
     /* The others go on. */
@@ -49,7 +49,7 @@ START_TEST(given_up)
 END_TEST
 
 /* A question does not wait for a hung walk, for one that waits for that, or for a worker. */
-START_TEST(walks_of_a_mount_that_trips)
+START_TEST(walks_of_a_mount_that_opens)
 {
     know_root();
     ask(&early, "/m/d/f"); /* waits for the walk to /m/d */
@@ -119,7 +119,7 @@ START_TEST(stale_below_what_lives)
     stale_ms = TTL_MS;
     know_root();
     know_mf();
-    trip_m();
+    open_m();
     until_old();
     ask(&early, "/m/f");
     ask(&late, "/m/f");
@@ -159,7 +159,7 @@ START_TEST(stale_is_not_allowed)
     know_root();
     ttl_ms = SHORT_MS;
     know_mf();
-    trip_m();
+    open_m();
     until_old();
     ask(&early, "/m/f");
     ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
@@ -185,7 +185,7 @@ START_TEST(hits_of_a_mount_out_of_service)
     know_root();
     ttl_ms = 2000;
     know_mf();
-    trip_m();
+    open_m();
     let_pass(1100);
     ask(&late, "/m/f");
     ck_assert_int_eq((int)late.source, FP_SOURCE_CACHE);
@@ -195,8 +195,8 @@ START_TEST(hits_of_a_mount_out_of_service)
 }
 END_TEST
 
-/* A mount trips by a walk that hangs there, and a probe goes out. */
-static void trip_by_the_timer(void)
+/* A breaker opens by a walk that hangs there, and a probe goes out. */
+static void open_by_the_timer(void)
 {
     know_root();
     ask(&early, "/m/f");
@@ -212,7 +212,7 @@ START_TEST(probe)
     const struct fp_dispatch_settings settings = { MAX_JOBS, 100, NULL };
 
     fp_dispatch_set(dispatch, &settings);
-    trip_by_the_timer();
+    open_by_the_timer();
     ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
     give_up("/m");
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
@@ -234,7 +234,7 @@ START_TEST(probe_that_is_refused)
 
     the_roots[0] = _i == 0 ? NULL : "/srv";
     fp_dispatch_set(dispatch, &settings);
-    trip_by_the_timer();
+    open_by_the_timer();
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
     job = take_job(n_jobs - 1);
     end_without(&job, FP_REFUSED);
@@ -271,9 +271,9 @@ static void until(bool (*reached)(void))
     }
 }
 
-static bool has_tripped(void)
+static bool has_opened(void)
 {
-    return fp_dispatch_counts(dispatch).trips == 1;
+    return fp_dispatch_counts(dispatch).opened == 1;
 }
 
 static bool has_strayed(void)
@@ -290,7 +290,7 @@ START_TEST(behind_a_link_that_was_never_seen)
     know_root();
     ask(&early, "/link/f");
     strayed_to = OTHER_MOUNT;
-    until(has_tripped);
+    until(has_opened);
     ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
     ck_assert_uint_eq(fp_dispatch_counts(dispatch).out, 1);
     /* The next question costs no worker; the file beside the link is looked at. */
@@ -316,7 +316,7 @@ START_TEST(a_detour_is_not_for_ever)
     know_root();
     ask(&early, "/link");
     strayed_to = OTHER_MOUNT;
-    until(has_tripped);
+    until(has_opened);
     ask(&late, "/link");
     ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
     ck_assert_uint_eq(n_jobs, 1);
@@ -347,7 +347,7 @@ START_TEST(what_is_passed_is_not_blamed)
     know_root();
     ask(&early, "/m");
     strayed_to = ROOT_MOUNT;
-    until(has_tripped);
+    until(has_opened);
     ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
     ask(&late, "/a");
     ck_assert(!late.answered);
@@ -370,7 +370,7 @@ START_TEST(questions_that_join_count)
     finish("/m/g", "ddf");
     early.answered = false;
     ask(&early, "/m/f");
-    until(has_tripped);
+    until(has_opened);
     ck_assert_int_eq((int)late.status, FP_UNAVAILABLE);
     ck_assert_int_eq((int)early.status, FP_UNAVAILABLE);
 }
@@ -382,7 +382,7 @@ static Suite *make_suite(void)
     TCase *t = unit_add_case(s, "mounts", setup, teardown, 20);
 
     tcase_add_test(t, given_up);
-    tcase_add_test(t, walks_of_a_mount_that_trips);
+    tcase_add_test(t, walks_of_a_mount_that_opens);
     tcase_add_test(t, one_file_that_hangs);
     tcase_add_test(t, stale_where_it_is_allowed);
     tcase_add_test(t, stale_below_what_lives);
