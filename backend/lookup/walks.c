@@ -53,8 +53,7 @@ struct fp_walk {
     uint32_t mount;            /* where it is expected to end */
     unsigned waited;           /* questions that waited for it, until now */
     bool outdated;    /* its path was forgotten since it was submitted */
-    size_t stale_len; /* so much of its path leads to a forgotten one: a walk that
-                                      ends there says something of that one, too */
+    size_t stale_len; /* so much of it leads to a forgotten one: a walk that ends there tells of that one, too */
     char path[];
 };
 
@@ -212,37 +211,28 @@ static void end(struct fp_walk *w, fp_status why, const struct fp_answer *a)
     let_go_on(ws, &children, why);
 }
 
-/* The fate of a walk's result. */
-enum kept {
-    KEPT,    /* the cache has it */
-    CHANGED, /* while it was looked at */
-    OUTDATED /* its path was forgotten meanwhile */
-};
-
 /*
  * A client that asks afresh knows of a change.  A walk that was under way may have
  * looked before the change, and a walk from a base has not looked above that.  They
  * serve the client only where all changes are reported and none was.  A client that
  * asks late, of something that changes or is purged, may know of that as well.
+ * kept: the cache has the result.
  */
-static bool is_served(const struct fp_walk *w, const struct fp_waiter *wt, const struct fp_answer *a,
-                      enum kept kept)
+static bool is_served(const struct fp_walk *w, const struct fp_waiter *wt, const struct fp_answer *a, bool kept)
 {
     const bool is_later = !wt->joined && w->from_root;
 
     /* The walk began as a refresh, and opened nothing. */
     if (fp_answer_is_unopened(a))
         return false;
-    if (kept != KEPT || wt->fresh)
-        return is_later || (kept == KEPT && a->watched);
-    return true;
+    return is_later || (kept && (!wt->fresh || a->watched));
 }
 
 static fp_status submit_from_root(struct fp_walk *w);
 
 /* Answers all clients that the result serves.  True if there are others: for all of them together the path is
  * walked once again, from "/". */
-static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, enum kept kept)
+static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, bool kept)
 {
     struct fp_walks *ws = w->walks;
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
@@ -292,7 +282,7 @@ static bool end_from_cache(struct fp_walk *w, const struct fp_answer *a)
         ws->answer.local = a->local;
         ws->answer.leasable = ws->answer.watched = false;
     }
-    if (!repeat_for_others(w, &ws->answer, KEPT))
+    if (!repeat_for_others(w, &ws->answer, true))
         end(w, FP_OK, &ws->answer);
     return true;
 }
@@ -682,16 +672,14 @@ static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct f
                           uint64_t began_ms)
 {
     bool is_dir = fp_step_is_dir(&a->steps[a->n_steps - 1]);
-    bool current;
     int fd = a->fd != -1 && !is_dir ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
     const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
 
-    current = keep_if_current(w, a, result, began_ms);
-    if (!current || !end_from_cache(w, a)) {
+    if (!keep_if_current(w, a, result, began_ms) || !end_from_cache(w, a)) {
         fp_close_file(&a->fd, mount);
         a->fd = fd;
         /* The cache keeps no error, either: that is everybody's answer. */
-        if (fp_answer_is_failure(a) || !repeat_for_others(w, a, current ? CHANGED : OUTDATED))
+        if (fp_answer_is_failure(a) || !repeat_for_others(w, a, false))
             end(w, FP_OK, a);
         a->fd = -1;
     }
@@ -710,8 +698,7 @@ static void observe(const struct fp_walk *w, const struct fp_answer *a, const st
     fp_observe_walk(w->walks->observer, &seen);
 }
 
-/* Other refreshes may have taken the room for the content
- * meanwhile: then the file stays with its descriptor. */
+/* Other refreshes may have taken the room for the content meanwhile: then the file stays with its descriptor. */
 static void leave_content(const struct fp_walk *w, struct fp_answer *a)
 {
     const struct fp_meta *m = a->content ? fp_step_target(&a->steps[a->n_steps - 1]) : NULL;
