@@ -80,7 +80,7 @@ START_TEST(a_list_is_read_as_it_was_written)
 }
 END_TEST
 
-/* The memory of a list of names that has gone is another list's. */
+/* The caller's list may hold other names when the next path is added. */
 START_TEST(a_list_of_names_is_a_copy)
 {
     char name[] = ".one";
