@@ -12,14 +12,14 @@
 #include "access/parsed.h"
 #include "base/memory_limit.h"
 #include "base/priv.h"
+#include "question/child_cache.h"
 #include "question/look.h"
 #include "question/lookup.h"
 #include "question/open_files.h"
 #include "question/shared.h"
 #include "question/sweeper.h"
-#include "question/child_cache.h"
+#include "setup/admission.h"
 #include "setup/daemon.h"
-#include "setup/look_counts.h"
 #include "setup/settings.h"
 #include "shared/client.h"
 
@@ -80,7 +80,7 @@ void fp_start_daemon(apr_pool_t *pconf, server_rec *s, const char *obstacle)
     const bool on = fp_start_is_on(s);
 
     memory = fp_memory_limit("");
-    fp_look_counts_init(pconf);
+    fp_admission_init(pconf);
     if (on && obstacle != NULL)
         ap_log_error(
             APLOG_MARK, APLOG_WARNING, 0, s,

@@ -11,7 +11,7 @@
 #include "question/held.h"
 #include "question/open_path.h"
 #include "question/shared.h"
-#include "setup/look_counts.h"
+#include "setup/admission.h"
 #include "shared/answer_table.h"
 #include "shared/client.h"
 #include "shared/known.h"
@@ -209,12 +209,12 @@ static bool look(const struct fp_lease_view *view, const struct fp_look_wish *wi
 /* True if the daemon is to hear of the path. */
 static bool counts(const char *path, size_t len)
 {
-    const unsigned looks = fp_look_counts_add(path, len);
+    const unsigned looks = fp_admission_count(path, len);
 
     return looks > 0 && looks % admission == 0;
 }
 
-fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, struct fp_answer *a,
+fp_status fp_look_below_known(struct fp_client *client, const struct fp_look_wish *wish, struct fp_answer *a,
                   struct fp_lease_view **view_r)
 {
     size_t known, child;

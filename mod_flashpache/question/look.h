@@ -2,7 +2,7 @@
 /*
  * A child's own look at a file that the table of answers does not have, where it has a directory
  * above it. Most files of a large site are asked for seldom: a question costs as much as two requests.
- * After some looks (look_counts.h) the child leaves the daemon a hint, so that files in use come into
+ * After some looks (admission.h) the child leaves the daemon a hint, so that files in use come into
  * the table.
  */
 #ifndef FP_LOOK_H
@@ -18,7 +18,7 @@ struct fp_client;
 struct fp_lease_view;
 struct fp_names;
 
-/* Call it once in a child. The look that makes it so many at a path leaves a hint; 1: fp_look() never
+/* Call it once in a child. The look that makes it so many at a path leaves a hint; 1: fp_look_below_known() never
  * looks, so that the daemon is asked. */
 void fp_look_init(unsigned looks);
 
@@ -38,7 +38,7 @@ struct fp_look_wish {
  * access file. It is as true as stock httpd's own look. There is no lease on it, as only the steps to the known
  * directory have slots. *view_r and all other statuses are as for fp_shared_find().
  */
-fp_status fp_look(struct fp_client *client, const struct fp_look_wish *wish, struct fp_answer *a,
+fp_status fp_look_below_known(struct fp_client *client, const struct fp_look_wish *wish, struct fp_answer *a,
                   struct fp_lease_view **view_r);
 
 #endif

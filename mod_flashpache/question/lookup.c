@@ -183,7 +183,7 @@ static apr_size_t root_len_of(const request_rec *r, const struct wish *wish)
     return len > 1 && len < wish->len && wish->path[len] == '/' && memcmp(wish->path, root, len) == 0 ? len : 0;
 }
 
-/* Looks at a file below a known directory. Returns as fp_look(). */
+/* Looks at a file below a known directory. Returns as fp_look_below_known(). */
 static fp_status look(const request_rec *r, const struct wish *wish, struct found *found_r)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
@@ -195,7 +195,7 @@ static fp_status look(const request_rec *r, const struct wish *wish, struct foun
     /* Only the daemon knows which file systems are out of service. */
     if (refuses(settings))
         return FP_UNKNOWN;
-    st = fp_look(fp_child_client, &file, h.answer, &h.view);
+    st = fp_look_below_known(fp_child_client, &file, h.answer, &h.view);
     if (st != FP_OK)
         return st;
     if (!fp_held_take_file(&h)) {

@@ -8,8 +8,8 @@
 #include <http_log.h>
 #include <stddef.h>
 
+#include "setup/admission.h"
 #include "setup/daemon.h"
-#include "setup/look_counts.h"
 #include "setup/overrides.h"
 #include "wire/packet.h"
 
@@ -270,7 +270,7 @@ static const struct number parsed_number = { offsetof(struct fp_settings, parsed
 static const struct number leases_number = { offsetof(struct fp_settings, leases), 0, MOST_KEPT,
                                              "how many each child may keep" };
 static const struct number admission_number = {
-    offsetof(struct fp_settings, admission), 1, FP_LOOK_COUNT_MOST,
+    offsetof(struct fp_settings, admission), 1, FP_ADMISSION_MOST,
     "at which look at a file that the daemon does not know yet it hears of it"
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "setup/look_counts.h"
+#include "setup/admission.h"
 
 #include <apr_shm.h>
 #include <sodium.h>
@@ -14,7 +14,7 @@
 static atomic_uint *entries; /* NULL: there is no memory */
 static unsigned char key[crypto_shorthash_KEYBYTES];
 
-void fp_look_counts_init(apr_pool_t *p)
+void fp_admission_init(apr_pool_t *p)
 {
     const apr_size_t size = ENTRIES * sizeof(*entries);
     apr_shm_t *memory;
@@ -26,7 +26,7 @@ void fp_look_counts_init(apr_pool_t *p)
     entries = apr_shm_baseaddr_get(memory);
 }
 
-unsigned fp_look_counts_add(const char *path, size_t len)
+unsigned fp_admission_count(const char *path, size_t len)
 {
     unsigned char hash[crypto_shorthash_BYTES];
     unsigned count, before, tag;
@@ -41,7 +41,7 @@ unsigned fp_look_counts_add(const char *path, size_t len)
     tag = (unsigned)(h >> 32) >> COUNT_BITS;
     /* Another child may count at once: one of the two is lost. */
     before = atomic_load_explicit(entry, memory_order_relaxed);
-    count = before >> COUNT_BITS == tag ? (before + 1) & FP_LOOK_COUNT_MOST : 1;
+    count = before >> COUNT_BITS == tag ? (before + 1) & FP_ADMISSION_MOST : 1;
     atomic_store_explicit(entry, tag << COUNT_BITS | count, memory_order_relaxed);
     return count;
 }

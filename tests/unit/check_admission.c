@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "setup/look_counts.h"
+#include "setup/admission.h"
 
 #include <apr_general.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void teardown(void)
 
 static unsigned add(const char *path)
 {
-    return fp_look_counts_add(path, strlen(path));
+    return fp_admission_count(path, strlen(path));
 }
 
 START_TEST(no_memory)
@@ -40,7 +40,7 @@ END_TEST
 
 START_TEST(each_path_has_its_own)
 {
-    fp_look_counts_init(pool);
+    fp_admission_init(pool);
     for (unsigned i = 1; i <= 10; i++) {
         ck_assert_uint_eq(add("/srv/a"), i);
         ck_assert_uint_eq(add("/srv/b"), i);
@@ -51,8 +51,8 @@ END_TEST
 
 START_TEST(the_largest_comes_before_0)
 {
-    fp_look_counts_init(pool);
-    for (unsigned i = 1; i <= FP_LOOK_COUNT_MOST; i++)
+    fp_admission_init(pool);
+    for (unsigned i = 1; i <= FP_ADMISSION_MOST; i++)
         ck_assert_uint_eq(add("/srv/a"), i);
     ck_assert_uint_eq(add("/srv/a"), 0);
     ck_assert_uint_eq(add("/srv/a"), 1);
@@ -63,7 +63,7 @@ START_TEST(children_share_them)
 {
     int status;
 
-    fp_look_counts_init(pool);
+    fp_admission_init(pool);
     for (int child = 0; child < CHILDREN; child++) {
         const pid_t pid = fork();
 
@@ -84,7 +84,7 @@ START_TEST(others_take_an_entry_over)
     unsigned again = 0, forgotten = 0;
     char path[32];
 
-    fp_look_counts_init(pool);
+    fp_admission_init(pool);
     for (int i = 0; i < 2 * MANY; i++) {
         snprintf(path, sizeof(path), "/srv/%d", i % MANY);
         again += add(path) > 1;
@@ -101,7 +101,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("look_counts");
+    Suite *s = suite_create("admission");
     TCase *t = unit_add_case(s, "counts", setup, teardown, 30);
 
     tcase_add_test(t, no_memory);
