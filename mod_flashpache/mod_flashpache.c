@@ -116,7 +116,7 @@ static void start_child(apr_pool_t *p, server_rec *s)
 
     if (!fp_start_child(p, s, obstacle()))
         return;
-    if (settings->leases > 0)
+    if (settings->open_files > 0)
         fp_names_init();
     if (fp_child_client != NULL)
         fp_intercept_begin(s, settings->intercepted);

@@ -158,9 +158,9 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
     ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
     if (fp_child_client != NULL && (threads > 1 || children <= FEW_CHILDREN))
         fp_client_map_tables(fp_child_client);
-    fp_shared_init(settings->leases > 0);
+    fp_shared_init(settings->open_files > 0);
     fp_look_init(admission_of(settings));
-    fp_open_files_init((unsigned)settings->leases, fp_sweeper_wake);
+    fp_open_files_init((unsigned)settings->open_files, fp_sweeper_wake);
     fp_sweeper_init(p, fp_open_files_sweep);
     fp_parsed_init((unsigned)settings->parsed, parsed_bytes());
     return true;

@@ -98,8 +98,8 @@ static void start_child(server_rec *s, pool *p)
         fp_client_trust_root_only(fp_child_client);
     fp_client_compare_sights(fp_child_client, !settings->elsewhere);
     fp_client_set_names(fp_child_client, asked, true);
-    fp_shared_init(settings->leases > 0);
-    fp_open_files_init((unsigned)settings->leases, NULL);
+    fp_shared_init(settings->open_files > 0);
+    fp_open_files_init((unsigned)settings->open_files, NULL);
 }
 
 static void end_child(server_rec *s, pool *p)

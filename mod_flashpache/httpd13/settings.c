@@ -12,8 +12,8 @@
 
 #define USUAL_TIMEOUT_MS 10000
 #define MOST_TIMEOUT_MS  60000
-#define USUAL_LEASES     128
-#define MOST_LEASES      1000000
+#define USUAL_OPEN_FILES 128
+#define MOST_OPEN_FILES  1000000
 
 void *fp_settings_create(pool *p, server_rec *s)
 {
@@ -22,7 +22,7 @@ void *fp_settings_create(pool *p, server_rec *s)
     (void)s;
     n->engine = -1;
     n->timeout_ms = USUAL_TIMEOUT_MS;
-    n->leases = USUAL_LEASES;
+    n->open_files = USUAL_OPEN_FILES;
     return n;
 }
 
@@ -247,10 +247,10 @@ static const char *set_leases(cmd_parms *cmd, void *dir, const char *arg)
     (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (end == arg || *end != '\0' || n < 0 || n > MOST_LEASES)
+    if (end == arg || *end != '\0' || n < 0 || n > MOST_OPEN_FILES)
         return ap_psprintf(cmd->pool,
                            "FlashpacheLeases %s: give the number of files each child keeps open, or 0 (each question is a message)", arg);
-    fp_settings_of(cmd->server)->leases = (int)n;
+    fp_settings_of(cmd->server)->open_files = (int)n;
     return NULL;
 }
 

@@ -22,7 +22,7 @@ struct fp_settings {
     const char *socket;     /* main server only */
     int elsewhere;          /* main server only: FlashpacheDaemon elsewhere */
     int timeout_ms;         /* main server only */
-    int leases;             /* main server only: open files of a child; 0: each question is a message */
+    int open_files;         /* main server only: open files of a child; 0: each question is a message */
     array_header *excluded; /* of const char *: path prefixes, normal form */
 
     /* fp_settings_finish() computes the members below. */

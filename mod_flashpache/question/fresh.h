@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that may follow a change by this httpd itself. They are asked about afresh, and use only
- * leases of which all changes are reported. Other requests are not affected.
+ * answers of which all changes are reported. Other requests are not affected.
  */
 #ifndef FP_FRESH_H
 #define FP_FRESH_H

@@ -15,12 +15,12 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define USUAL_TIMEOUT   apr_time_from_sec(10)
-#define USUAL_PARSED    500
-#define USUAL_LEASES    2000
-#define MOST_KEPT       1000000
-#define LEAST_TIMEOUT   (apr_time_from_sec(1) / 1000)
-#define MOST_TIMEOUT    apr_time_from_sec(60)
+#define USUAL_TIMEOUT    apr_time_from_sec(10)
+#define USUAL_PARSED     500
+#define USUAL_OPEN_FILES 2000
+#define MOST_KEPT        1000000
+#define LEAST_TIMEOUT    (apr_time_from_sec(1) / 1000)
+#define MOST_TIMEOUT     apr_time_from_sec(60)
 
 bool fp_settings_allow_status(const request_rec *r)
 {
@@ -51,7 +51,7 @@ void *fp_settings_create(apr_pool_t *p, server_rec *s)
     (void)s;
     n->engine = FP_ENGINE_UNSET;
     n->rewrite = 1;
-    n->external = n->parsed = n->leases = n->admission = n->server_timing = n->refuses_unavailable = -1;
+    n->external = n->parsed = n->open_files = n->admission = n->server_timing = n->refuses_unavailable = -1;
     return n;
 }
 
@@ -113,8 +113,8 @@ static void set_defaults(apr_pool_t *p, struct fp_settings *n)
         n->timeout = USUAL_TIMEOUT;
     if (n->parsed == -1)
         n->parsed = USUAL_PARSED;
-    if (n->leases == -1)
-        n->leases = USUAL_LEASES;
+    if (n->open_files == -1)
+        n->open_files = USUAL_OPEN_FILES;
 }
 
 /* ---- .htaccess files ---- */
@@ -267,7 +267,7 @@ struct number {
 
 static const struct number parsed_number = { offsetof(struct fp_settings, parsed), 0, MOST_KEPT,
                                              "how many each child may keep" };
-static const struct number leases_number = { offsetof(struct fp_settings, leases), 0, MOST_KEPT,
+static const struct number leases_number = { offsetof(struct fp_settings, open_files), 0, MOST_KEPT,
                                              "how many each child may keep" };
 static const struct number admission_number = {
     offsetof(struct fp_settings, admission), 1, FP_ADMISSION_MOST,

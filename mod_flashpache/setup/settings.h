@@ -37,7 +37,7 @@ struct fp_settings {
     apr_interval_time_t timeout;     /* main server only; 0: not set */
     apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
     int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
-    int leases;                      /* main server only: FlashpacheLeases, open files of a child; -1: not set */
+    int open_files;                  /* main server only: FlashpacheLeases, open files of a child; -1: not set */
     int admission;                   /* main server only: FlashpacheAdmission; -1: by memory */
     int server_timing;               /* 0, 1 or -1: not set */
     int refuses_unavailable;         /* 1: FlashpacheUnavailable 503; 0, or -1: not set */

@@ -23,7 +23,7 @@ struct block {
 
 struct child {
     alignas(LINE) atomic_int pid; /* 0: the row is free */
-    atomic_uint leases, descriptors;
+    atomic_uint open_files, descriptors;
     atomic_ullong mapped;
 };
 
@@ -195,7 +195,7 @@ void fp_counters_set_usage(const struct fp_usage *now)
 {
     if (mine == NULL)
         return;
-    report(&mine->leases, now->leases);
+    report(&mine->open_files, now->open_files);
     report(&mine->descriptors, now->descriptors);
     if (atomic_load_explicit(&mine->mapped, memory_order_relaxed) != now->mapped)
         atomic_store_explicit(&mine->mapped, now->mapped, memory_order_relaxed);
@@ -210,7 +210,7 @@ unsigned fp_counters_usage(struct fp_usage *sum)
         if (!is_alive(atomic_load(&children[i].pid)))
             continue;
         n++;
-        sum->leases += atomic_load_explicit(&children[i].leases, memory_order_relaxed);
+        sum->open_files += atomic_load_explicit(&children[i].open_files, memory_order_relaxed);
         sum->descriptors += atomic_load_explicit(&children[i].descriptors, memory_order_relaxed);
         sum->mapped += atomic_load_explicit(&children[i].mapped, memory_order_relaxed);
     }

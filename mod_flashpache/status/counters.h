@@ -17,7 +17,7 @@
 
 /* What a child holds. */
 struct fp_usage {
-    unsigned leases, descriptors;
+    unsigned open_files, descriptors;
     apr_uint64_t mapped; /* bytes */
 };
 

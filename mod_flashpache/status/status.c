@@ -107,6 +107,6 @@ int fp_status_section(request_rec *r, int flags)
     ap_rprintf(r,
                "<dt>Held: %u open files, %u descriptors, %" APR_UINT64_T_FMT " bytes mapped, in "
                "%u children</dt>\n</dl>\n",
-               f.usage.leases, f.usage.descriptors, f.usage.mapped, f.children);
+               f.usage.open_files, f.usage.descriptors, f.usage.mapped, f.children);
     return OK;
 }

@@ -41,7 +41,7 @@ static void write_children(request_rec *r, const struct fp_snapshot *f)
 {
     ap_rputs("<details><summary>httpd's children</summary>\n<dl>\n", r);
     fp_html_number_card(r, "children", f->children);
-    fp_html_number_card(r, "files kept open", f->usage.leases);
+    fp_html_number_card(r, "files kept open", f->usage.open_files);
     fp_html_number_card(r, "descriptors held", f->usage.descriptors);
     fp_html_number_card(r, "bytes mapped", f->usage.mapped);
     fp_html_number_card(r, "shadow: compared", f->total.counts[FP_COUNT_COMPARED]);

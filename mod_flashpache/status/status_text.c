@@ -60,7 +60,7 @@ void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f)
     ap_rprintf(r,
                "FlashpacheLeasesHeld: %u\nFlashpacheDescriptorsHeld: %u\n"
                "FlashpacheBytesMapped: " U64 "\nFlashpacheChildren: %u\n",
-               f->usage.leases, f->usage.descriptors, f->usage.mapped, f->children);
+               f->usage.open_files, f->usage.descriptors, f->usage.mapped, f->children);
 }
 
 void fp_status_lines(request_rec *r, const struct fp_snapshot *f)
@@ -209,7 +209,7 @@ void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
     write_count(r, f, FP_COUNT_DIFFERENT, "flashpache_shadow_different_total",
                 "Requests for which httpd found something else.");
     write_gauge(r, "flashpache_children", f->children, "Children of httpd that report.");
-    write_gauge(r, "flashpache_leases", f->usage.leases, "Files that children keep open.");
+    write_gauge(r, "flashpache_leases", f->usage.open_files, "Files that children keep open.");
     write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors, "Descriptors that they hold open.");
     write_gauge(r, "flashpache_mapped_bytes", f->usage.mapped, "Bytes that they keep mapped.");
     write_releases(r, f);

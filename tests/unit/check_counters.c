@@ -207,7 +207,7 @@ static void await(unsigned children, uint64_t mapped)
             break;
         unit_sleep_ms(5);
     }
-    ck_assert_uint_eq(usage.leases, children * 10);
+    ck_assert_uint_eq(usage.open_files, children * 10);
     ck_assert_uint_eq(usage.descriptors, children * 2);
     ck_assert_uint_eq(usage.mapped, mapped);
 }
