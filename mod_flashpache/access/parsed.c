@@ -46,57 +46,49 @@ bool fp_parsed_is_used(void)
     return cache != NULL;
 }
 
-static apr_status_t release_one(void *item)
-{
-    fp_item_release(item);
-    return APR_SUCCESS;
-}
-
-static apr_status_t release_all(void *data)
+static apr_status_t release_held(void *data)
 {
     const struct fp_record *record = data;
 
     for (apr_hash_index_t *i = record->held != NULL ? apr_hash_first(NULL, record->held) : NULL; i != NULL;
          i = apr_hash_next(i)) {
-        void *held;
+        void *item;
 
-        apr_hash_this(i, NULL, NULL, &held);
-        fp_item_release(*(struct fp_item **)held);
+        apr_hash_this(i, NULL, NULL, &item);
+        fp_item_release(item);
     }
     return APR_SUCCESS;
 }
 
+static struct fp_record *begin(const request_rec *r)
+{
+    struct fp_record *record = fp_record_make(r);
+
+    if (!record->begun)
+        apr_pool_cleanup_register(r->pool, record, release_held, apr_pool_cleanup_null);
+    record->begun = true;
+    return record;
+}
+
 int fp_parsed_begin(request_rec *r)
 {
-    struct fp_record *record;
-
-    if (cache == NULL)
-        return OK;
-    record = fp_record_make(r);
-    record->begun = true;
-    apr_pool_cleanup_register(r->pool, record, release_all, apr_pool_cleanup_null);
+    if (cache != NULL)
+        begin(r);
     return OK;
 }
 
 void fp_parsed_hold(const request_rec *r, struct fp_parsed *p)
 {
     const request_rec *first = fp_request_first(r);
-    struct fp_record *record = fp_record_make(first);
-    struct fp_item *item = &p->item, **held;
+    struct fp_record *record = begin(first);
+    struct fp_item *item = &p->item;
 
-    if (!record->begun) {
-        apr_pool_cleanup_register(first->pool, item, release_one, apr_pool_cleanup_null);
-        return;
-    }
     if (record->held == NULL)
         record->held = apr_hash_make(first->pool);
-    if (apr_hash_get(record->held, &item, sizeof(item)) != NULL) {
+    if (apr_hash_get(record->held, &item, sizeof(item)) != NULL)
         fp_item_release(item);
-        return;
-    }
-    held = apr_palloc(first->pool, sizeof(*held));
-    *held = item;
-    apr_hash_set(record->held, held, sizeof(*held), held);
+    else
+        apr_hash_set(record->held, apr_pmemdup(first->pool, &item, sizeof(item)), sizeof(item), item);
 }
 
 bool fp_parsed_is_for(const request_rec *r)
