@@ -449,7 +449,7 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
     apr_status_t rv = AP_DECLINED;
     apr_size_t len;
 
-    if (name[0] == '/' && strlen(name) <= FP_MAX_PATH) {
+    if (r != NULL && name[0] == '/' && strlen(name) <= FP_MAX_PATH) {
         const char *path = strstr(name, "//") != NULL ? without_slashes(pool, name) : name;
 
         len = fp_path_len(path);

@@ -43,7 +43,7 @@ struct fp_held *fp_lookup_directory(const request_rec *r, const char *path, apr_
 
 /*
  * As apr_stat(): the file test of a condition about any name. Asks this request's earlier answers,
- * the table of answers or the daemon; without an answer, the file system.
+ * the table of answers or the daemon; without an answer, the file system. r NULL: only that is asked.
  */
 apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
                             apr_pool_t *pool);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "question/lookup.h"
 #include "walk/file_test.h"
 #include "walk/rewrite.h"
 
@@ -22,7 +23,7 @@ static const char *size(ap_expr_eval_ctx_t *ctx, const void *data, const char *n
     apr_finfo_t finfo;
 
     (void)data;
-    if (fp_file_test_stat(&finfo, ctx->r, name, APR_FINFO_MIN, ctx->p) != APR_SUCCESS
+    if (fp_lookup_test(&finfo, ctx->r, name, APR_FINFO_MIN, ctx->p) != APR_SUCCESS
         || finfo.filetype != APR_REG || finfo.size <= 0)
         return "0";
     return apr_psprintf(ctx->p, "%" APR_OFF_T_FMT, finfo.size);

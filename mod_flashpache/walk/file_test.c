@@ -6,12 +6,6 @@
 
 #define ANY_EXECUTE (APR_UEXECUTE | APR_GEXECUTE | APR_WEXECUTE)
 
-apr_status_t fp_file_test_stat(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
-                               apr_pool_t *pool)
-{
-    return r != NULL ? fp_lookup_test(finfo, r, name, wanted, pool) : apr_stat(finfo, name, wanted, pool);
-}
-
 static apr_int32_t wanted_by(char letter)
 {
     switch (letter) {
@@ -42,6 +36,6 @@ bool fp_file_test(request_rec *r, char letter, const char *name, apr_int32_t mor
 {
     apr_finfo_t finfo;
 
-    return fp_file_test_stat(&finfo, r, name, wanted_by(letter) | more, pool) == APR_SUCCESS
+    return fp_lookup_test(&finfo, r, name, wanted_by(letter) | more, pool) == APR_SUCCESS
            && passes(&finfo, letter);
 }

@@ -13,8 +13,4 @@
  * NULL: only the file system is asked. */
 bool fp_file_test(request_rec *r, char letter, const char *name, apr_int32_t more, apr_pool_t *pool);
 
-/* apr_stat(); r may be NULL. */
-apr_status_t fp_file_test_stat(apr_finfo_t *finfo, request_rec *r, const char *name, apr_int32_t wanted,
-                               apr_pool_t *pool);
-
 #endif
