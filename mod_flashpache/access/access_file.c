@@ -146,11 +146,7 @@ static fp_status find_answer(struct fp_held *h)
 {
     fp_status st = fp_shared_find(fp_child_client, false, h);
 
-    if (st == FP_UNKNOWN || st == FP_ASK)
-        st = fp_client_lookup(fp_child_client, h->path, h->path_len, h->answer, &h->view);
-    if (st == FP_OK)
-        st = h->answer->status;
-    return st == FP_OK && !fp_held_take_file(h) ? FP_NOMEM : st;
+    return st == FP_UNKNOWN || st == FP_ASK ? fp_held_ask(fp_child_client, false, false, h) : st;
 }
 
 struct fp_access_text *fp_access_file_fetch(const request_rec *r, const char *path, const struct fp_access *x)

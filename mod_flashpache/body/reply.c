@@ -111,7 +111,7 @@ bool fp_reply_look_again(request_rec *r, const struct fp_request *q)
     apr_off_t size;
     apr_time_t mtime;
 
-    if (q->found == FP_COUNT_LOOK)
+    if (q->held->found == FP_COUNT_LOOK)
         return true;
     if (fp_held_is_stale(q->held) || q->held->file == NULL || !fp_file_look(q->held->file, &size, &mtime))
         return false;

@@ -87,12 +87,11 @@ static bool fetch(request_rec *r, const struct place *at, const char *path, cons
                   struct content *c)
 {
     struct fp_held file;
-    enum fp_count outcome;
     bool ok;
 
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return false;
-    if (fp_lookup13(path, strlen(path), at->fresh, &file, &outcome) != FP_OK)
+    if (fp_lookup13(path, strlen(path), at->fresh, &file) != FP_OK)
         return false;
     ok = is_file(&file, x) && read_content(r->pool, &file, (size_t)x->size, c);
     fp_held_end(&file);

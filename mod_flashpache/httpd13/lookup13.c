@@ -27,35 +27,18 @@ static void sweep(void)
     fp_open_files_sweep();
 }
 
-static fp_status ask(bool fresh, struct fp_held *h)
-{
-    const struct fp_lookup wish = { .path = h->path, .path_len = h->path_len, .fresh = fresh };
-    fp_status st = fp_client_lookup_with(fp_child_client, &wish, &answer, &h->view);
-
-    if (st == FP_OK)
-        st = answer.status;
-    return st == FP_OK && !fp_held_take_file(h) ? FP_NOMEM : st;
-}
-
-fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *h_r, enum fp_count *outcome_r)
+fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *h_r)
 {
     fp_status st;
 
     sweep();
     *h_r = (struct fp_held){ .answer = &answer, .path = path, .path_len = len };
-    *outcome_r = FP_COUNT_LEASE;
     st = fp_shared_find(fp_child_client, fresh, h_r);
     if (st == FP_OK && fp_held_is_unopened(h_r)) {
         fp_held_end(h_r);
         st = FP_ASK;
     }
-    if (st == FP_UNKNOWN || st == FP_ASK) {
-        st = ask(fresh, h_r);
-        *outcome_r = fp_outcome_of_source(answer.source);
-    }
-    if (st != FP_OK)
-        fp_held_end(h_r);
-    return st;
+    return st == FP_UNKNOWN || st == FP_ASK ? fp_held_ask(fp_child_client, fresh, false, h_r) : st;
 }
 
 const struct fp_meta *fp_lookup13_file(const struct fp_held *h)

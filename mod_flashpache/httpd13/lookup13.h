@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "status/outcomes.h"
+#include "base/errors.h"
 
 struct fp_client;
 struct fp_held;
@@ -21,9 +21,9 @@ extern struct fp_client *fp_child_client;
 /*
  * Finds an answer about the path. fresh: only one of which this machine's changes are all reported, or that
  * was looked up after the question. FP_OK: the caller ends *h_r, whose path is the caller's and whose answer
- * the next question overwrites, and *outcome_r is set.
+ * the next question overwrites.
  */
-fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *h_r, enum fp_count *outcome_r);
+fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *h_r);
 
 /* The last step's metadata if the path ends there and leads to something; else NULL. */
 const struct fp_meta *fp_lookup13_file(const struct fp_held *h);

@@ -179,19 +179,18 @@ static void look_up(request_rec *r, const struct question *q)
 {
     const uint64_t began_us = fp_now_us();
     struct fp_held held;
-    enum fp_count outcome;
     fp_status st;
 
     ap_block_alarms();
-    st = fp_lookup13(q->path, q->len, q->fresh, &held, &outcome);
+    st = fp_lookup13(q->path, q->len, q->fresh, &held);
     if (st == FP_OK)
         use(r, &held, q->fresh);
     ap_unblock_alarms();
-    if (st != FP_OK || outcome != FP_COUNT_LEASE)
+    if (st != FP_OK || held.found != FP_COUNT_LEASE)
         ap_table_setn(r->notes, "flashpache-us",
                       ap_psprintf(r->pool, "%lu", (unsigned long)(fp_now_us() - began_us)));
     if (st == FP_OK)
-        note(r, outcome);
+        note(r, held.found);
     else
         note_failure(r, q->settings, q->path, st);
 }

@@ -4,8 +4,10 @@
 
 #include "question/file.h"
 #include "question/open_files.h"
+#include "shared/client.h"
 #include "shared/known.h"
 #include "shared/lease_table.h"
+#include "wire/wire.h"
 
 bool fp_held_take_file(struct fp_held *h)
 {
@@ -19,6 +21,24 @@ bool fp_held_take_file(struct fp_held *h)
     if (h->file != NULL && a->leasable && a->local && h->view != NULL)
         fp_open_files_keep(h->view, fp_held_last(h), h->file);
     return h->file != NULL;
+}
+
+fp_status fp_held_ask(struct fp_client *client, bool fresh, bool no_stale_fd, struct fp_held *h)
+{
+    const struct fp_lookup wish = {
+        .path = h->path, .path_len = h->path_len, .fresh = fresh, .no_stale_fd = no_stale_fd
+    };
+    fp_status st = fp_client_lookup_with(client, &wish, h->answer, &h->view);
+
+    if (st == FP_OK)
+        st = h->answer->status;
+    if (st == FP_OK && !fp_held_take_file(h))
+        st = FP_NOMEM;
+    if (st == FP_OK)
+        h->found = fp_outcome_of_source(h->answer->source);
+    else
+        fp_held_end(h);
+    return st;
 }
 
 void fp_held_end(struct fp_held *h)

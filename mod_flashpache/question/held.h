@@ -6,8 +6,10 @@
 #ifndef FP_HELD_H
 #define FP_HELD_H
 
+#include "status/outcomes.h"
 #include "wire/answer.h"
 
+struct fp_client;
 struct fp_file;
 struct fp_lease_view;
 
@@ -15,6 +17,7 @@ struct fp_held {
     struct fp_answer *answer;   /* the request's memory; its descriptor is the file's */
     struct fp_lease_view *view; /* the tables of its slots, and a reference to them; NULL: there are none */
     struct fp_file *file;       /* the last step's, and a reference to it; NULL: not open */
+    enum fp_count found;        /* the source of the answer */
     const char *path;           /* that was asked about, not terminated: as long-lived as the answer */
     size_t path_len;
 };
@@ -22,6 +25,9 @@ struct fp_held {
 /* Takes the descriptor of the answer, whose other fields are set, and keeps the file for later requests if the answer
  * allows that. False: out of memory, and the descriptor is closed. */
 bool fp_held_take_file(struct fp_held *h);
+/* Asks the daemon about the path by a message, past the table of answers. FP_OK: the caller ends h; else as
+ * fp_client_lookup_with(), or FP_NOMEM. */
+fp_status fp_held_ask(struct fp_client *client, bool fresh, bool no_stale_fd, struct fp_held *h);
 /* Drops the references; the memory is the caller's. It may be called again. */
 void fp_held_end(struct fp_held *h);
 

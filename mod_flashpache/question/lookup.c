@@ -112,12 +112,6 @@ static bool wants_fresh(const request_rec *r)
     return fp_again_is_afresh(r) || fp_fresh_is_wanted(r, fp_child_client);
 }
 
-/* An answer, and its source. */
-struct found {
-    struct fp_held *held;
-    enum fp_count outcome;
-};
-
 static struct fp_held begin(const request_rec *r, const struct wish *wish)
 {
     return (struct fp_held){ .answer = fp_request_buf(r), .path = wish->path, .path_len = wish->len };
@@ -130,48 +124,14 @@ static apr_status_t end(void *held)
 }
 
 /* The request holds the answer from now on, as long as its pool lives. */
-static struct found keep(const request_rec *r, const struct fp_held *h, enum fp_count outcome)
+static struct fp_held *keep(const request_rec *r, const struct fp_held *h)
 {
     struct fp_held *held = apr_pmemdup(r->pool, h, sizeof(*h));
 
     held->answer = fp_request_keep(r, h->answer);
     held->path = apr_pstrmemdup(r->pool, h->path, h->path_len);
     apr_pool_cleanup_register(r->pool, held, end, apr_pool_cleanup_null);
-    return (struct found){ held, outcome };
-}
-
-/* Asks by a message. Sets *found_r only with FP_OK. */
-static fp_status fetch(const request_rec *r, const struct wish *wish, struct found *found_r)
-{
-    const struct fp_settings *settings = fp_settings_of(r->server);
-    struct fp_held h = begin(r, wish);
-    const struct fp_lookup question = { .path = wish->path,
-                                        .path_len = wish->len,
-                                        .fresh = wish->fresh,
-                                        .no_stale_fd = refuses(settings) };
-    fp_status st = fp_client_lookup_with(fp_child_client, &question, h.answer, &h.view);
-
-    if (st == FP_OK)
-        st = h.answer->status;
-    if (st == FP_OK && !fp_held_take_file(&h))
-        st = FP_NOMEM;
-    if (st == FP_OK)
-        *found_r = keep(r, &h, fp_outcome_of_source(h.answer->source));
-    else
-        fp_held_end(&h);
-    return st;
-}
-
-/* Finds an answer that another child, or the daemon itself, has put into the shared table. Returns
- * as fp_shared_find(). */
-static fp_status find_shared(const request_rec *r, const struct wish *wish, struct found *found_r)
-{
-    struct fp_held h = begin(r, wish);
-    fp_status st = fp_shared_find(fp_child_client, wish->fresh, &h);
-
-    if (st == FP_OK)
-        *found_r = keep(r, &h, FP_COUNT_LEASE);
-    return st;
+    return held;
 }
 
 /* The length of the document root if the path lies below it, else 0. */
@@ -184,43 +144,65 @@ static apr_size_t root_len_of(const request_rec *r, const struct wish *wish)
 }
 
 /* Looks at a file below a known directory. Returns as fp_look_below_known(). */
-static fp_status look(const request_rec *r, const struct wish *wish, struct found *found_r)
+static fp_status look(const request_rec *r, const struct wish *wish, struct fp_held *h)
 {
     const struct fp_settings *settings = fp_settings_of(r->server);
     const struct fp_look_wish file = { wish->path,  wish->len,     &settings->names,
                                        wish->fresh, wish->to_send, root_len_of(r, wish) };
-    struct fp_held h = begin(r, wish);
     fp_status st;
 
     /* Only the daemon knows which file systems are out of service. */
     if (refuses(settings))
         return FP_UNKNOWN;
-    st = fp_look_below_known(fp_child_client, &file, h.answer, &h.view);
+    st = fp_look_below_known(fp_child_client, &file, h->answer, &h->view);
     if (st != FP_OK)
         return st;
-    if (!fp_held_take_file(&h)) {
-        fp_held_end(&h);
+    h->found = FP_COUNT_LOOK;
+    if (!fp_held_take_file(h)) {
+        fp_held_end(h);
         return FP_NOMEM;
     }
-    if (h.file != NULL)
-        fp_file_trust(h.file);
-    *found_r = keep(r, &h, FP_COUNT_LOOK);
+    if (h->file != NULL)
+        fp_file_trust(h->file);
     return FP_OK;
 }
 
-static bool was_asked(const struct found *found)
+static bool was_asked(const struct fp_held *held)
 {
-    return found->outcome != FP_COUNT_LEASE && found->outcome != FP_COUNT_LOOK;
+    return held->found != FP_COUNT_LEASE && held->found != FP_COUNT_LOOK;
 }
 
-/* Finds an answer, without a message if possible. */
-static fp_status find(const request_rec *r, const struct wish *wish, struct found *found_r)
+/* Asks by a message. */
+static fp_status ask(const request_rec *r, const struct wish *wish, struct fp_held *h)
 {
-    fp_status st = find_shared(r, wish, found_r);
+    return fp_held_ask(fp_child_client, wish->fresh, refuses(fp_settings_of(r->server)), h);
+}
+
+/* Finds an answer, without a message if possible. Sets *held_r only with FP_OK. */
+static fp_status find(const request_rec *r, const struct wish *wish, struct fp_held **held_r)
+{
+    struct fp_held h = begin(r, wish);
+    fp_status st = fp_shared_find(fp_child_client, wish->fresh, &h);
 
     if (st == FP_UNKNOWN)
-        st = look(r, wish, found_r);
-    return st == FP_UNKNOWN || st == FP_ASK ? fetch(r, wish, found_r) : st;
+        st = look(r, wish, &h);
+    if (st == FP_UNKNOWN || st == FP_ASK)
+        st = ask(r, wish, &h);
+    if (st == FP_OK)
+        *held_r = keep(r, &h);
+    return st;
+}
+
+/* Asks by a message for a new answer about the path of an earlier one. Sets *held_r only with FP_OK. */
+static fp_status renew(const request_rec *r, const struct fp_held *earlier, struct fp_held **held_r)
+{
+    const struct wish wish = { earlier->path, earlier->path_len, .to_send = true };
+    struct fp_held h = begin(r, &wish);
+    fp_status st = ask(r, &wish, &h);
+
+    if (st == FP_OK)
+        *held_r = keep(r, &h);
+    return st;
 }
 
 /* Warns about a daemon that is not trusted, or that does not answer, and names the way out. */
@@ -270,15 +252,15 @@ static bool agrees(const request_rec *r, const struct fp_held *held)
  * As find(). FP_UNKNOWN: even a new answer is not about the file that httpd has found. Where links are
  * restricted core would open by name whatever they lead to by then; there it takes the new answer instead.
  */
-static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct found *found_r)
+static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct fp_held **held_r)
 {
     const struct wish anew = { wish->path, wish->len, .fresh = true, .to_send = wish->to_send };
-    fp_status st = find(r, wish, found_r);
+    fp_status st = find(r, wish, held_r);
 
-    if (st != FP_OK || agrees(r, found_r->held))
+    if (st != FP_OK || agrees(r, *held_r))
         return st;
-    st = find(r, &anew, found_r);
-    if (st != FP_OK || agrees(r, found_r->held))
+    st = find(r, &anew, held_r);
+    if (st != FP_OK || agrees(r, *held_r))
         return st;
     /* Only a name in the directory of r->main was looked at. */
     if (r->main != NULL && fp_request_restricts_links(r->main)) {
@@ -300,7 +282,7 @@ static int refuse(request_rec *r)
 
 int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
 {
-    if (!refuses(fp_settings_of(r->server)) || q->found != FP_COUNT_STALE || r->finfo.filetype != APR_REG
+    if (!refuses(fp_settings_of(r->server)) || q->held->found != FP_COUNT_STALE || r->finfo.filetype != APR_REG
         || r->method_number == M_OPTIONS || (q->held->file == NULL && fp_held_has_file(q->held)))
         return DECLINED;
     return refuse(r);
@@ -311,17 +293,17 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
     const struct wish wish = { path, len, .fresh = wants_fresh(r), .to_send = true };
     const struct fp_request *tested = wish.fresh ? NULL : fp_request_tested(r, path, len);
     const uint64_t began_ns = fp_now_ns();
-    struct found found;
+    struct fp_held *held;
     fp_status st;
 
     if (tested != NULL && agrees(r, tested->held)) {
         /* A test of this path has an answer already: walk and test share one view. */
-        fp_request_remember(r, tested->held, tested->found);
-        fp_note_outcome(r, tested->found);
+        fp_request_remember(r, tested->held);
+        fp_note_outcome(r, tested->held->found);
         return DECLINED;
     }
-    st = find_agreeing(r, &wish, &found);
-    if (st != FP_OK || was_asked(&found))
+    st = find_agreeing(r, &wish, &held);
+    if (st != FP_OK || was_asked(held))
         fp_note_us(r, (fp_now_ns() - began_ns) / 1000);
     if (st == FP_UNKNOWN) {
         fp_note_outcome(r, FP_COUNT_KNOWN);
@@ -335,8 +317,8 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
         note_failure(r, settings, path, st);
         return DECLINED;
     }
-    fp_request_remember(r, found.held, found.outcome);
-    fp_note_outcome(r, found.outcome);
+    fp_request_remember(r, held);
+    fp_note_outcome(r, held->found);
     return DECLINED;
 }
 
@@ -344,47 +326,39 @@ struct fp_request *fp_lookup_file(const request_rec *r)
 {
     const struct fp_request *whole = fp_request_of(r);
     struct fp_request *q;
-    struct found found;
+    struct fp_held *held;
     const apr_size_t len = strlen(r->filename);
     const struct wish wish = { r->filename, len, .fresh = wants_fresh(r), .to_send = true };
 
     if (whole == NULL || whole->held->path_len <= len || memcmp(whole->held->path, r->filename, len) != 0
-        || !fp_path_is_normal(r->filename, len) || find(r, &wish, &found) != FP_OK)
+        || !fp_path_is_normal(r->filename, len) || find(r, &wish, &held) != FP_OK)
         return NULL;
     q = apr_pcalloc(r->pool, sizeof(*q));
-    q->held = found.held;
-    q->found = found.outcome;
+    q->held = held;
     return q;
 }
 
 struct fp_held *fp_lookup_directory(const request_rec *r, const char *path, apr_size_t len)
 {
     const struct wish wish = { path, len, .fresh = wants_fresh(r) };
-    struct found found;
+    struct fp_held *held;
 
-    if (!fp_path_is_normal(path, len) || find(r, &wish, &found) != FP_OK)
+    if (!fp_path_is_normal(path, len) || find(r, &wish, &held) != FP_OK)
         return NULL;
-    return found.held;
+    return held;
 }
 
-int fp_lookup_renew(const request_rec *r, struct fp_request *q)
+bool fp_lookup_renew(const request_rec *r, struct fp_request *q)
 {
-    const struct wish wish = { q->held->path, q->held->path_len, .to_send = true };
-    struct found found;
-
-    if (fetch(r, &wish, &found) != FP_OK)
-        return 0;
-    q->held = found.held;
-    return 1;
+    return renew(r, q->held, &q->held) == FP_OK;
 }
 
 bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r)
 {
-    const struct wish wish = { (*q)->held->path, (*q)->held->path_len, .to_send = true };
     const uint64_t began_us = fp_now_us();
     struct fp_request *opened;
-    struct found found;
-    const fp_status st = fetch(r, &wish, &found);
+    struct fp_held *held;
+    const fp_status st = renew(r, (*q)->held, &held);
 
     fp_note_us(r, fp_now_us() - began_us);
     if (st != FP_OK) {
@@ -392,10 +366,9 @@ bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r)
         *status_r = st == FP_UNAVAILABLE && refuses(fp_settings_of(r->server)) ? refuse(r) : DECLINED;
         return false;
     }
-    fp_note_outcome(r, found.outcome);
+    fp_note_outcome(r, held->found);
     opened = apr_pmemdup(r->pool, *q, sizeof(**q));
-    opened->held = found.held;
-    opened->found = found.outcome;
+    opened->held = held;
     *q = opened;
     return true;
 }
@@ -421,12 +394,12 @@ static const struct fp_request *ask_test(request_rec *r, const char *path, apr_s
 {
     const struct wish wish = { path, len, .fresh = true };
     const uint64_t began_us = fp_now_us();
-    struct found found;
-    const fp_status st = find(r, &wish, &found);
+    struct fp_held *held;
+    const fp_status st = find(r, &wish, &held);
 
-    if (st != FP_OK || was_asked(&found))
+    if (st != FP_OK || was_asked(held))
         fp_note_us(r, fp_now_us() - began_us);
-    return st == FP_OK ? fp_request_remember_test(r, found.held, found.outcome) : NULL;
+    return st == FP_OK ? fp_request_remember_test(r, held) : NULL;
 }
 
 /* The name without double slashes: the kernel takes both for the same. */

@@ -52,7 +52,7 @@ apr_status_t fp_lookup_test(apr_finfo_t *finfo, request_rec *r, const char *name
  * request. False: *status_r is to be returned; DECLINED: core serves the request. */
 bool fp_lookup_open(request_rec *r, const struct fp_request **q, int *status_r);
 
-/* Asks the daemon once more, past the table of answers: q gets the new answer. 0: there was none. */
-int fp_lookup_renew(const request_rec *r, struct fp_request *q);
+/* Asks the daemon once more, past the table of answers: q gets the new answer. False: there was none. */
+bool fp_lookup_renew(const request_rec *r, struct fp_request *q);
 
 #endif

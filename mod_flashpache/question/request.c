@@ -176,16 +176,22 @@ static apr_status_t forget(void *data)
     return APR_SUCCESS;
 }
 
-void fp_request_remember(request_rec *r, struct fp_held *held, enum fp_count found)
+static struct fp_request *make(request_rec *r, struct fp_held *held)
 {
-    struct fp_record *top = fp_record_make(main_request(r)), *own = fp_record_make(r);
-    const struct fp_settings *settings = fp_settings_of(r->server);
     struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
-    const struct fp_step *last = fp_held_last(held);
 
     q->held = held;
     q->r = r;
-    q->found = found;
+    return q;
+}
+
+void fp_request_remember(request_rec *r, struct fp_held *held)
+{
+    struct fp_record *top = fp_record_make(main_request(r)), *own = fp_record_make(r);
+    const struct fp_settings *settings = fp_settings_of(r->server);
+    struct fp_request *q = make(r, held);
+    const struct fp_step *last = fp_held_last(held);
+
     if (last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT))
         fp_count(settings->host, FP_COUNT_ABSENT);
     if (settings->engine == FP_ENGINE_SHADOW) {
@@ -219,14 +225,11 @@ void fp_request_leave_out(const request_rec *r)
 
 /* ---- tests of files ---- */
 
-struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held, enum fp_count found)
+struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held)
 {
     struct fp_record *record = fp_record_make(r);
-    struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
+    struct fp_request *q = make(r, held);
 
-    q->held = held;
-    q->r = r;
-    q->found = found;
     q->next = record->tests;
     record->tests = q;
     return q;
@@ -246,7 +249,7 @@ void fp_request_expect_programs(bool expected)
  */
 static bool is_outdated(const struct fp_request *q)
 {
-    if (q->found == FP_COUNT_LOOK)
+    if (q->held->found == FP_COUNT_LOOK)
         return true;
     return q->held->answer->watched && q->held->view != NULL ? !fp_held_holds(q->held) : runs_programs;
 }

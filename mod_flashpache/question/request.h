@@ -34,7 +34,6 @@ struct fp_request {
     const struct fp_merged *walked;         /* in the place of core's walk; NULL: that has run */
     const struct htaccess_result *injected; /* head of the list given to core */
     bool compared, different;               /* FlashpacheEngine Shadow: compared with httpd's own result */
-    enum fp_count found;                    /* the source of the answer */
     struct fp_request *next;                /* the next one of the same main request */
 };
 
@@ -76,8 +75,8 @@ const request_rec *fp_request_first(const request_rec *r);
 
 /* ---- for lookup.c ---- */
 
-/* The answer lives as long as the request's pool.  found: its source. */
-void fp_request_remember(request_rec *r, struct fp_held *held, enum fp_count found);
+/* The answer lives as long as the request's pool. */
+void fp_request_remember(request_rec *r, struct fp_held *held);
 
 /* r is served without its answer, as if it had none. */
 void fp_request_forget(request_rec *r);
@@ -93,7 +92,7 @@ struct fp_answer *fp_request_buf(const request_rec *r);
 struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a);
 
 /* Keeps the answer to a test (RewriteCond, an expression), which is not the walk's. */
-struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held, enum fp_count found);
+struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held);
 /*
  * This very request's earlier answer about a path in normal form, from its walk or from a test.
  * NULL: there is none, or it is outdated: a change was reported, or a program may have made one.

@@ -106,6 +106,7 @@ fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h
     st = fp_known_find(h->view, h->path, h->path_len, fresh, h->answer);
     if (st == FP_OK && !have_file(h))
         st = FP_ASK;
+    h->found = FP_COUNT_LEASE;
     if (st != FP_OK)
         fp_lease_view_release(&h->view);
     return st;
