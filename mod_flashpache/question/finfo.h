@@ -21,8 +21,8 @@ void fp_finfo_fill(apr_finfo_t *finfo, const struct fp_meta *m, const char *name
 apr_status_t fp_finfo_of_step(apr_finfo_t *finfo, const struct fp_step *s, int below, apr_int32_t wanted,
                               const char *name, apr_pool_t *pool);
 
-/* apr_stat() of name from q's answer, as above; path of len bytes is its normal form. AP_DECLINED, too: the answer does
- * not have it. */
+/* apr_stat() of name from q's answer; path of len bytes is its normal form. AP_DECLINED: the answer does not have it, or
+ * the file system itself should report the error. */
 apr_status_t fp_finfo_of_name(apr_finfo_t *finfo, const struct fp_request *q, const char *path, apr_size_t len,
                               apr_int32_t wanted, const char *name, apr_pool_t *pool);
 

@@ -3,9 +3,9 @@
  * Asks the table of answers or the daemon about the path of a request.
  *
  * This room holds a request's question, the record of its answer, and what a child keeps from one request to the
- * next. All other rooms of the module but setup/ and status/ call it. Nothing here answers a call of core's walk,
- * parses an access file or sends a response. The files that the module for Apache 1.3 uses, too, know no httpd and no
- * APR: child_cache, file, held, open_files, open_path, shared, trouble.
+ * next. body/, access/, walk/ and both modules for older httpds call it; it calls setup/ and status/. Nothing here
+ * answers a call of core's walk, parses an access file or sends a response. The files that the module for Apache 1.3
+ * uses, too, know no httpd and no APR: child_cache, file, held, open_files, open_path, shared, trouble.
  */
 #ifndef FP_LOOKUP_H
 #define FP_LOOKUP_H

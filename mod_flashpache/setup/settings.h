@@ -3,8 +3,8 @@
  * The module's directives (docs/directives.md).
  *
  * This room holds what stands fast before the first request: directives, the overrides of all sections, and httpd's
- * own flashpached. All other rooms of the module but status/ may read it. It calls none of them, and knows no request's
- * answer.
+ * own flashpached. All rooms above it read it; the module for Apache 1.3 has settings of its own. It calls none of
+ * them, and knows no request's answer.
  */
 #ifndef FP_SETTINGS_H
 #define FP_SETTINGS_H
