@@ -85,10 +85,13 @@ static bool refresh(void *ctx)
 
     while (has_room(d) && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
         const struct fp_lookup l = { .path = next.path, .path_len = next.len, .hint = true };
+        struct fp_place at;
 
         fp_observe_hit(d->observer, next.path, next.len);
-        if (fp_walk_find(d->walks, &l) == NULL && fp_walk_start(d->walks, &l, &st) != NULL)
-            d->counts.refreshed++;
+        if (fp_walk_find(d->walks, &l) != NULL)
+            continue;
+        at = fp_mount_health_place(d->health, l.path, l.path_len);
+        d->counts.refreshed += fp_walk_start(d->walks, &l, &at, &st) != NULL;
     }
     return fp_walks_counts(d->walks).inflight > 0;
 }
@@ -157,50 +160,44 @@ static void relieve(struct fp_dispatch *d)
 
 /* ---- mounts out of service ---- */
 
-/* True if the path's mount is out of service.  *from_r: paths
- * from that part of it on are expected on the same mount. */
-static bool is_out(const struct fp_dispatch *d, const char *path, size_t len, size_t *from_r)
-{
-    return fp_mount_health_is_out(d->health, fp_walks_expected_mount(d->walks, path, len, from_r));
-}
-
 /*
  * The directories above the mount point are on living mounts.  They stay in the cache, for the
- * path has no answer otherwise.  Returns the walk that
+ * path, which lies at that place, has no answer otherwise.  Returns the walk that
  * looks; NULL: all above is known, or no walk could begin.
  */
-static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l)
+static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, struct fp_place at)
 {
     struct fp_lookup above = *l;
-    size_t from;
 
-    while (above.path_len > 1 && is_out(d, l->path, above.path_len, &from))
-        above.path_len = from > 1 ? fp_path_parent_len(l->path, from) : 1;
+    while (above.path_len > 1 && at.out) {
+        above.path_len = at.from > 1 ? fp_path_parent_len(l->path, at.from) : 1;
+        at = fp_mount_health_place(d->health, above.path, above.path_len);
+    }
     if (fp_cache_lookup(d->cache, above.path, above.path_len, FP_ASK_ANY, fp_now_ms(), &d->answer))
         return NULL;
-    return fp_walk_find_or_start(d->walks, &above);
+    return fp_walk_find_or_start(d->walks, &above, &at);
 }
 
 /* The path's walk waits for the walk above it, and then finds its mount out of service. */
 static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                                const struct fp_lookup *l, struct fp_walk *above)
+                                const struct fp_lookup *l, const struct fp_place *at, struct fp_walk *above)
 {
     struct fp_walk *w = fp_walk_find(d->walks, l);
     const bool joined = w != NULL;
 
     if (w == NULL)
-        w = fp_walk_start_after(d->walks, l, above);
+        w = fp_walk_start_after(d->walks, l, at, above);
     return w != NULL ? fp_walk_wait(w, conn, id, l, joined) : FP_UNAVAILABLE;
 }
 
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                               const struct fp_lookup *l)
+                               const struct fp_lookup *l, const struct fp_place *at)
 {
-    struct fp_walk *above = know_above(d, l);
+    struct fp_walk *above = know_above(d, l, *at);
 
     if (fp_question_answer_stale(&d->questions, conn, id, l))
         return;
-    if (above == NULL || wait_for_above(d, conn, id, l, above) != FP_OK)
+    if (above == NULL || wait_for_above(d, conn, id, l, at, above) != FP_OK)
         fp_question_refuse(&d->questions, conn, id, FP_UNAVAILABLE);
 }
 
@@ -220,7 +217,8 @@ static void on_moved(void *ctx, void *walk, uint32_t mount)
 
 /* ---- questions ---- */
 
-static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l)
+static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
+                 const struct fp_place *at)
 {
     struct fp_walk *w = fp_walk_find(d->walks, l);
     const bool joined = w != NULL;
@@ -230,7 +228,7 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
         d->counts.joined++;
     } else {
         d->counts.misses++;
-        w = (l->fresh ? fp_walk_start_fresh : fp_walk_start)(d->walks, l, &st);
+        w = (l->fresh ? fp_walk_start_fresh : fp_walk_start)(d->walks, l, at, &st);
     }
     if (w != NULL)
         st = fp_walk_wait(w, conn, id, l, joined);
@@ -250,7 +248,7 @@ static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l)
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l)
 {
-    size_t from;
+    struct fp_place at;
 
     /* No answer has room for such a path, and the cost of its question must not depend on its length. */
     if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS) {
@@ -266,29 +264,30 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
         d->counts.hits++;
         fp_publish(&d->publisher, l->path, l->path_len, &d->answer);
         fp_connection_answer(conn, id, &d->answer);
-    } else if (is_out(d, l->path, l->path_len, &from)) {
-        answer_unavailable(d, conn, id, l);
-    } else {
-        walk(d, conn, id, l);
+        return;
     }
+    at = fp_mount_health_place(d->health, l->path, l->path_len);
+    (at.out ? answer_unavailable : walk)(d, conn, id, l, &at);
 }
 
 void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
 {
+    struct fp_place at;
     fp_status st;
-    size_t from;
 
     if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS)
         return;
     relieve(d);
     fp_coherence_catch_up(d->coherence);
-    if (is_known(d, l))
+    if (is_known(d, l)) {
         /* The record of it may have given its place to others. */
         fp_publish(&d->publisher, l->path, l->path_len, &d->answer);
-    else if (fp_walk_find(d->walks, l) != NULL)
         return;
-    else if (has_room_for_hint(d) && !is_out(d, l->path, l->path_len, &from)
-             && fp_walk_start(d->walks, l, &st) != NULL)
+    }
+    if (fp_walk_find(d->walks, l) != NULL)
+        return;
+    at = fp_mount_health_place(d->health, l->path, l->path_len);
+    if (has_room_for_hint(d) && !at.out && fp_walk_start(d->walks, l, &at, &st) != NULL)
         d->counts.hinted++;
     else
         d->counts.hints_dropped++;
@@ -351,17 +350,10 @@ void fp_dispatch_evict_files(struct fp_dispatch *d)
 
 /* ---- over a restart ---- */
 
-static bool is_in_service(void *ctx, const char *path, size_t len)
-{
-    size_t from;
-
-    return !is_out(ctx, path, len, &from);
-}
-
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len)
 {
-    const struct fp_restore_deps deps = { d->loop,           d->cache, d->walks,      d->workers,
-                                          d->settings.roots, look_for, is_in_service, d };
+    const struct fp_restore_deps deps = { d->loop,   d->cache,          d->walks, d->workers,
+                                          d->health, d->settings.roots, look_for, d };
 
     d->restore = fp_restore_create(&deps, text, len);
 }
@@ -401,7 +393,7 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
     const struct fp_mount_health_deps health = {
-        workers, coherence, settings->roots, on_opened, on_moved, d
+        workers, coherence, cache, settings->roots, on_opened, on_moved, d
     };
 
     if (d == NULL)

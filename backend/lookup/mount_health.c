@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/turn.h"
+#include "cache/cache.h"
 #include "changes/coherence.h"
 #include "lookup/breaker.h"
 #include "wire/answer.h"
@@ -31,6 +32,12 @@ struct probe {
     char path[];
 };
 
+struct detour {
+    uint32_t mount;
+    uint64_t expires_ms;
+    char *path; /* NULL: free */
+};
+
 struct fp_mount_health {
     struct ev_loop *loop;
     struct fp_mount_health_deps deps;
@@ -39,7 +46,74 @@ struct fp_mount_health {
     ev_timer check;
     uint64_t losses; /* of the table of mounts, seen last */
     LIST_HEAD(, probe) probes;
+    struct detour detours[FP_MAX_DETOURS];
+    unsigned next_detour; /* the one to be replaced */
 };
+
+/* ---- where a path is expected ---- */
+
+static void forget_detour(struct detour *each)
+{
+    free(each->path);
+    each->path = NULL;
+}
+
+void fp_mount_health_note_detour(struct fp_mount_health *health, uint32_t mount, const char *path, size_t len)
+{
+    struct detour *each = &health->detours[health->next_detour];
+
+    forget_detour(each);
+    each->path = fp_memory_take_zeroed(1, len + 1);
+    if (each->path == NULL)
+        return;
+    memcpy(each->path, path, len);
+    each->mount = mount;
+    each->expires_ms = fp_now_ms() + FP_DETOUR_MS;
+    health->next_detour = (health->next_detour + 1) % FP_MAX_DETOURS;
+}
+
+void fp_mount_health_forget(struct fp_mount_health *health, const char *path, size_t len)
+{
+    for (struct detour *each = health->detours; each < health->detours + FP_MAX_DETOURS; each++) {
+        if (each->path != NULL && fp_path_common_len(each->path, strlen(each->path), path, len) == len)
+            forget_detour(each);
+    }
+}
+
+/* NULL: the path leads to no mount that is out of service. */
+static const struct detour *find_detour(const struct fp_mount_health *health, const char *path, size_t len)
+{
+    if (fp_breaker_counts(health->breaker).open == 0)
+        return NULL;
+    for (const struct detour *each = health->detours; each < health->detours + FP_MAX_DETOURS; each++) {
+        if (each->path != NULL && fp_path_is_below(path, len, each->path) && fp_now_ms() < each->expires_ms
+            && fp_breaker_is_open(health->breaker, each->mount))
+            return each;
+    }
+    return NULL;
+}
+
+struct fp_place fp_mount_health_place(const struct fp_mount_health *health, const char *path, size_t len)
+{
+    const struct detour *detour = find_detour(health, path, len);
+    struct fp_place at = { .out = true };
+    uint32_t by_cache;
+
+    if (detour != NULL) {
+        at.mount = detour->mount;
+        at.from = strlen(detour->path);
+        return at;
+    }
+    by_cache = fp_cache_mount(health->deps.cache, path, len, &at.seen);
+    at.mount = fp_coherence_mount_of(health->deps.coherence, path, len, &at.from);
+    if (at.seen > at.from) {
+        at.from = at.seen;
+        if (fp_coherence_mount_point(health->deps.coherence, by_cache) != NULL)
+            at.mount = by_cache;
+    }
+    at.out = fp_breaker_is_open(health->breaker, at.mount);
+    return at;
+}
 
 /* ---- out of service, and back ---- */
 
@@ -274,6 +348,8 @@ void fp_mount_health_destroy(struct fp_mount_health **hp)
     ev_timer_stop(health->loop, &health->check);
     while (!LIST_EMPTY(&health->probes))
         end_probe(LIST_FIRST(&health->probes));
+    for (size_t i = 0; i < FP_MAX_DETOURS; i++)
+        forget_detour(&health->detours[i]);
     fp_breaker_destroy(&health->breaker);
     free(health);
 }

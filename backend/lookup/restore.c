@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/turn.h"
 #include "cache/cache.h"
+#include "lookup/mount_health.h"
 #include "lookup/walks.h"
 #include "lookup/warm_list.h"
 #include "workers/worker_pool.h"
@@ -40,18 +41,18 @@ static bool is_known(const struct fp_restore *r, const struct fp_lookup *l)
 
 static void restore(struct fp_restore *r, const struct fp_lookup *l)
 {
+    const struct fp_place at = fp_mount_health_place(r->deps.health, l->path, l->path_len);
     fp_status why;
 
-    if (!fp_path_is_within(l->path, l->path_len, r->deps.roots)
-        || !r->deps.may_walk(r->deps.ctx, l->path, l->path_len)) {
+    if (!fp_path_is_within(l->path, l->path_len, r->deps.roots) || at.out) {
         r->left_out++;
         return;
     }
     r->deps.add_names(r->deps.ctx, &r->reader.names);
     if (is_known(r, l) || fp_walk_find(r->deps.walks, l) != NULL)
         return;
-    if (fp_walk_start_top_down(r->deps.walks, l, &why) != NULL
-        || (why == FP_BUSY && fp_walk_start(r->deps.walks, l, &why) != NULL))
+    if (fp_walk_start_top_down(r->deps.walks, l, &at, &why) != NULL
+        || (why == FP_BUSY && fp_walk_start(r->deps.walks, l, &at, &why) != NULL))
         r->walks++;
     else
         r->left_out++;

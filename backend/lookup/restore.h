@@ -15,6 +15,7 @@
 
 struct ev_loop;
 struct fp_cache;
+struct fp_mount_health;
 struct fp_names;
 struct fp_restore;
 struct fp_walks;
@@ -26,10 +27,10 @@ struct fp_restore_deps {
     struct fp_cache *cache;
     struct fp_walks *walks;
     struct fp_worker_pool *workers;
+    const struct fp_mount_health *health;
     const char *const *roots; /* as in resolve.h */
     /* The text has paths with access files of these names. */
     void (*add_names)(void *ctx, const struct fp_names *names);
-    bool (*may_walk)(void *ctx, const char *path, size_t len); /* false: its mount is out of service */
     void *ctx;
 };
 

@@ -15,7 +15,6 @@
 #include "base/turn.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
-#include "lookup/detours.h"
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
 #include "lookup/publish.h"
@@ -67,7 +66,6 @@ struct fp_walks {
     bool going_on;
     struct fp_observer *observer; /* NULL: none */
     struct fp_walks_counts counts;
-    struct fp_detours detours;
     struct fp_answer answer; /* from the cache, while the questions that wait are answered */
 };
 
@@ -120,7 +118,7 @@ void fp_walks_mark_stale(struct fp_walks *ws, const char *path, size_t len)
 {
     struct fp_walk *w, *next;
 
-    fp_detours_forget(&ws->detours, path, len);
+    fp_mount_health_forget(ws->deps.health, path, len);
     LIST_FOREACH(w, &ws->detached, link)
         mark_stale(w, path, len);
     HASH_ITER(hh, ws->by_path, w, next) {
@@ -228,6 +226,7 @@ static bool is_served(const struct fp_walk *w, const struct fp_waiter *wt, const
     return is_later || (kept && (!wt->fresh || a->watched));
 }
 
+static void expect_again(struct fp_walk *w);
 static fp_status submit_from_root(struct fp_walk *w);
 
 /* Answers all clients that the result serves.  True if there are others: for all of them together the path is
@@ -249,6 +248,7 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, bool
     if (TAILQ_EMPTY(&w->waiters))
         return false;
     TAILQ_CONCAT(&children, &w->children, sibling);
+    expect_again(w);
     st = submit_from_root(w);
     if (st != FP_OK)
         end(w, st, NULL);
@@ -298,14 +298,13 @@ static void note_detours(struct fp_walks *ws, uint32_t mount)
 {
     const struct fp_walk *w;
     unsigned looks = 0;
-    size_t from;
 
     LIST_FOREACH(w, &ws->detached, link) {
         const struct fp_lookup *l = &w->task.lookup;
 
         if (w->mount == mount && !w->follows && looks++ < LOOKS_FOR_DETOURS
-            && fp_walks_expected_mount(ws, l->path, l->path_len, &from) != mount)
-            fp_detours_note(&ws->detours, mount, l->path, l->path_len, fp_now_ms());
+            && fp_mount_health_place(ws->deps.health, l->path, l->path_len).mount != mount)
+            fp_mount_health_note_detour(ws->deps.health, mount, l->path, l->path_len);
     }
 }
 
@@ -337,13 +336,20 @@ void fp_walks_fail_mount(struct fp_walks *ws, uint32_t mount)
     }
 }
 
-void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount)
+static void expect_at(struct fp_walk *w, uint32_t mount)
 {
-    struct fp_mount_health *health = ws->deps.health;
+    struct fp_mount_health *health = w->walks->deps.health;
 
     fp_mount_health_enter(health, mount);
     fp_mount_health_leave(health, w->mount);
     w->mount = mount;
+}
+
+void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount)
+{
+    struct fp_mount_health *health = ws->deps.health;
+
+    expect_at(w, mount);
     fp_mount_health_asked(health, mount);
     if (fp_mount_health_is_out(health, mount))
         fp_walks_fail_mount(ws, mount);
@@ -351,35 +357,12 @@ void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount)
 
 /* ---- begins ---- */
 
-static uint32_t mount_by_names(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
-{
-    const struct fp_coherence *coherence = ws->deps.coherence;
-    size_t seen, listed;
-    uint32_t by_cache = fp_cache_mount(ws->deps.cache, path, len, &seen);
-    uint32_t by_name = fp_coherence_mount_of(coherence, path, len, &listed);
-
-    if (seen > listed && fp_coherence_mount_point(coherence, by_cache) != NULL) {
-        *from_r = seen;
-        return by_cache;
-    }
-    *from_r = seen > listed ? seen : listed;
-    return by_name;
-}
-
-uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r)
-{
-    const uint32_t detour = fp_detours_find(&ws->detours, ws->deps.health, path, len, fp_now_ms(), from_r);
-
-    return detour != 0 ? detour : mount_by_names(ws, path, len, from_r);
-}
-
 FP_HASH_DIAGNOSTICS_OFF
 /* Returns NULL if there are too many walks. */
-static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l)
+static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at)
 {
     struct fp_mount_health *health = ws->deps.health;
     struct fp_walk *w = NULL;
-    size_t from;
 
     if (ws->counts.inflight < ws->max)
         w = fp_memory_take_zeroed(1, sizeof(*w) + l->path_len);
@@ -393,7 +376,7 @@ static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l)
     w->task.lookup.fresh = w->task.lookup.no_stale_fd = false;
     TAILQ_INIT(&w->waiters);
     TAILQ_INIT(&w->children);
-    w->mount = fp_walks_expected_mount(ws, l->path, l->path_len, &from);
+    w->mount = at->mount;
     if (fp_mount_health_enter(health, w->mount) <= (ws->max + 1) / 2)
         HASH_ADD_KEYPTR(hh, ws->by_path, w->path, l->path_len, w);
     if (w->hh.tbl == NULL) {
@@ -435,15 +418,9 @@ static fp_status submit(struct fp_walk *w)
 {
     const struct fp_walks_deps *deps = &w->walks->deps;
     const struct fp_lookup *l = &w->task.lookup;
-    const uint32_t before = w->mount;
     struct fp_waiter *wt;
-    size_t from;
     fp_status st;
 
-    /* The cache may know more than when the walk was created. */
-    w->mount = fp_walks_expected_mount(w->walks, l->path, l->path_len, &from);
-    fp_mount_health_enter(deps->health, w->mount);
-    fp_mount_health_leave(deps->health, before);
     if (fp_mount_health_is_out(deps->health, w->mount) || fp_closer_is_stuck(w->mount, fp_now_ms()))
         return FP_UNAVAILABLE;
     /* The walk will look after all that was forgotten until now, and after the questions that wait. */
@@ -462,6 +439,14 @@ static fp_status submit(struct fp_walk *w)
     return st;
 }
 
+/* Finds the walk's place again: the cache may know more than when the walk began. */
+static void expect_again(struct fp_walk *w)
+{
+    const struct fp_lookup *l = &w->task.lookup;
+
+    expect_at(w, fp_mount_health_place(w->walks->deps.health, l->path, l->path_len).mount);
+}
+
 static fp_status submit_from_root(struct fp_walk *w)
 {
     fp_close_file(&w->base.fd, w->base.mount);
@@ -477,9 +462,10 @@ static void follow(struct fp_walk *w, struct fp_walk *parent)
     TAILQ_INSERT_TAIL(&parent->children, w, sibling);
 }
 
-struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, struct fp_walk *parent)
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+                                    struct fp_walk *parent)
 {
-    struct fp_walk *w = create(ws, l);
+    struct fp_walk *w = create(ws, l, at);
 
     if (w != NULL)
         follow(w, parent);
@@ -499,19 +485,14 @@ static const struct above nothing_above;
 
 /* True if w may wait for a walk of the directory above it. But for a question's own directory it must be of
  * the mount where w is expected to end: another one may hang. */
-static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir, struct above above)
+static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir, const struct fp_place *at,
+                           struct above above)
 {
-    struct fp_walks *ws = w->walks;
-    size_t known;
-
-    if (above.in_use)
-        return fp_walks_expected_mount(ws, dir->path, dir->path_len, &known) == w->mount;
-    return above.levels == LEVELS_ABOVE
-           || (fp_cache_mount(ws->deps.cache, dir->path, dir->path_len, &known) == w->mount
-               && known == dir->path_len);
+    return (!above.in_use && above.levels == LEVELS_ABOVE)
+           || (at->mount == w->mount && (above.in_use || at->seen == dir->path_len));
 }
 
-static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l,
+static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
                                      struct above above, fp_status *why_r);
 
 /*
@@ -522,6 +503,7 @@ static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup
 static fp_status begin(struct fp_walk *w, struct above above)
 {
     struct fp_lookup dir = w->task.lookup;
+    struct fp_place at;
     struct fp_walk *p;
     fp_status why;
 
@@ -534,9 +516,10 @@ static fp_status begin(struct fp_walk *w, struct above above)
     if (dir.path_len == 1 || above.levels == 0)
         return submit_from_root(w);
     dir.path_len = fp_path_parent_len(dir.path, dir.path_len);
-    if (!may_wait_above(w, &dir, above))
+    at = fp_mount_health_place(w->walks->deps.health, dir.path, dir.path_len);
+    if (!may_wait_above(w, &dir, &at, above))
         return begin(w, nothing_above);
-    p = find_or_begin(w->walks, &dir, (struct above){ above.levels - 1, above.in_use }, &why);
+    p = find_or_begin(w->walks, &dir, &at, (struct above){ above.levels - 1, above.in_use }, &why);
     if (p == NULL)
         return why;
     follow(w, p);
@@ -555,43 +538,46 @@ static struct fp_walk *if_begun(struct fp_walk *w, fp_status st, fp_status *why_
 }
 
 /* NULL and *why_r: it could not begin. */
-static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l,
+static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
                              struct above above, fp_status *why_r)
 {
-    struct fp_walk *w = create(ws, l);
+    struct fp_walk *w = create(ws, l, at);
 
     return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 
 /* The same, unless it is under way. */
-static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l,
+static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
                                      struct above above, fp_status *why_r)
 {
     struct fp_walk *w = fp_walk_find(ws, l);
 
-    return w != NULL ? w : start(ws, l, above, why_r);
+    return w != NULL ? w : start(ws, l, at, above, why_r);
 }
 
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l)
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at)
 {
     fp_status why;
 
-    return find_or_begin(ws, l, nothing_above, &why);
+    return find_or_begin(ws, l, at, nothing_above, &why);
 }
 
-struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r)
+struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+                              fp_status *why_r)
 {
-    return start(ws, l, at_question, why_r);
+    return start(ws, l, at, at_question, why_r);
 }
 
-struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r)
+struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l,
+                                       const struct fp_place *at, fp_status *why_r)
 {
-    return start(ws, l, at_restart, why_r);
+    return start(ws, l, at, at_restart, why_r);
 }
 
-struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r)
+struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+                                    fp_status *why_r)
 {
-    struct fp_walk *w = create(ws, l);
+    struct fp_walk *w = create(ws, l, at);
 
     return if_begun(w, w != NULL ? submit_from_root(w) : FP_BUSY, why_r);
 }
@@ -602,6 +588,7 @@ static void go_on(struct fp_walk *w)
     fp_status st = w->parent_status;
 
     if (st == FP_OK || st == FP_REFUSED) {
+        expect_again(w);
         take_base(w, true);
         /* A parent outside the roots was not looked at: then what is known here is of before. */
         if (w->base.fd == -1 && st == FP_OK && end_from_cache(w, NULL))
@@ -660,6 +647,7 @@ static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct f
     fp_status st;
 
     if (!keep_if_current(w, a, result, began_ms) || !end_from_cache(w, a)) {
+        expect_again(w);
         st = submit_from_root(w);
         if (st != FP_OK)
             end(w, st, NULL);
@@ -770,7 +758,6 @@ void fp_walks_destroy(struct fp_walks **wsp)
         detach(ws->by_path);
     while ((w = LIST_FIRST(&ws->detached)) != NULL)
         discard(w);
-    fp_detours_clear(&ws->detours);
     free(ws);
 }
 

@@ -24,6 +24,7 @@ struct fp_lookup;
 struct fp_mount_health;
 struct fp_names;
 struct fp_observer;
+struct fp_place;
 struct fp_publisher;
 struct fp_questions;
 struct fp_walk;
@@ -64,17 +65,21 @@ bool fp_walks_have_ended(const struct fp_walks *ws, uint64_t n);
 /* The walk that is under way and may be joined; NULL: there is none. */
 struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l);
 /* As above, or a walk that begins now, at the nearest open directory; NULL: it could not begin. */
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l);
-/* Begins a walk where it is best.  NULL and *why_r: it has ended already. */
-struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r);
+struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at);
+/* Begins a walk where it is best; at: the place of its path.  NULL and *why_r: it has ended already. */
+struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+                              fp_status *why_r);
 /* The same for a path that was in use: up to eight directories above it
  * that are not open yet, on its mount, are walked before it, each once. */
-struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r);
+struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l,
+                                       const struct fp_place *at, fp_status *why_r);
 /* Begins a walk at "/", whatever is known; none may be under way.  NULL and *why_r: it could not begin. */
-struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, fp_status *why_r);
+struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+                                    fp_status *why_r);
 /* Begins a walk when parent, the walk to its directory, has ended.  NULL: there are too
  * many. */
-struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, struct fp_walk *parent);
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+                                    struct fp_walk *parent);
 
 /*
  * Lets the connection have the walk's answer, or after nine tenths of l's deadline that there is none.
@@ -86,12 +91,6 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
 fp_status fp_walk_wait(struct fp_walk *w, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
                        bool joined);
 
-/*
- * The mount where a walk of the path will end, as far as is known.  The detours say it, else the nearest
- * entry of the cache or the names of mount points.  *from_r: at which length of the path that was learnt
- * (0: nowhere); paths that lie between are expected there too.
- */
-uint32_t fp_walks_expected_mount(const struct fp_walks *ws, const char *path, size_t len, size_t *from_r);
 /* The walk waits for that mount, not for the one where it was expected. */
 void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount);
 /* Detaches the walks of that mount and ends their questions: it does not answer. */
