@@ -208,13 +208,13 @@ static fp_status welcome(struct fp_connection *conn, const struct fp_names *name
     uint8_t buf[128 + FP_NAMES_TEXT];
     struct fp_writer w;
     const struct {
-        fp_status (*encode)(struct fp_writer *);
+        enum fp_frame_type type;
         int fd;
-    } rest[] = { { fp_referenced_encode, fp_lease_table_referenced_fd(conn->tables->leases) },
-                 { fp_events_encode, events },
-                 { fp_alive_encode, conn->watch->alive[0] },
-                 { fp_answers_encode, fp_answer_table_fd(conn->tables->answers) },
-                 { fp_contents_encode, fp_contents_fd(conn->tables->contents) } };
+    } rest[] = { { FP_FRAME_REFERENCED, fp_lease_table_referenced_fd(conn->tables->leases) },
+                 { FP_FRAME_EVENTS, events },
+                 { FP_FRAME_ALIVE, conn->watch->alive[0] },
+                 { FP_FRAME_ANSWERS, fp_answer_table_fd(conn->tables->answers) },
+                 { FP_FRAME_CONTENTS, fp_contents_fd(conn->tables->contents) } };
     fp_status st = FP_SYSTEM;
 
     fp_writer_init(&w, buf, sizeof(buf));
@@ -223,7 +223,7 @@ static fp_status welcome(struct fp_connection *conn, const struct fp_names *name
                   fp_lease_table_generations_fd(conn->tables->leases));
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]) && st == FP_OK; i++) {
         fp_writer_init(&w, buf, sizeof(buf));
-        st = give(conn, rest[i].encode(&w), &w, rest[i].fd);
+        st = give(conn, fp_empty_encode(&w, rest[i].type, 0), &w, rest[i].fd);
     }
     fp_close(&events);
     conn->state = READY;

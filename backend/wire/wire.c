@@ -195,41 +195,9 @@ fp_status fp_welcome_decode(struct fp_reader *r, struct fp_welcome *h)
     return !fp_reader_done(r) || magic != FP_WIRE_MAGIC ? FP_PROTOCOL : FP_OK;
 }
 
-/* Writes a frame that is nothing but the descriptor that goes with it. */
-static fp_status encode_empty(struct fp_writer *w, enum fp_frame_type type)
+fp_status fp_empty_encode(struct fp_writer *w, enum fp_frame_type type, uint64_t id)
 {
-    fp_frame_begin(w, type, 0);
-    return fp_frame_end(w);
-}
-
-fp_status fp_referenced_encode(struct fp_writer *w)
-{
-    return encode_empty(w, FP_FRAME_REFERENCED);
-}
-
-fp_status fp_events_encode(struct fp_writer *w)
-{
-    return encode_empty(w, FP_FRAME_EVENTS);
-}
-
-fp_status fp_alive_encode(struct fp_writer *w)
-{
-    return encode_empty(w, FP_FRAME_ALIVE);
-}
-
-fp_status fp_answers_encode(struct fp_writer *w)
-{
-    return encode_empty(w, FP_FRAME_ANSWERS);
-}
-
-fp_status fp_contents_encode(struct fp_writer *w)
-{
-    return encode_empty(w, FP_FRAME_CONTENTS);
-}
-
-fp_status fp_closed_encode(struct fp_writer *w, uint64_t id)
-{
-    fp_frame_begin(w, FP_FRAME_CLOSED, id);
+    fp_frame_begin(w, type, id);
     return fp_frame_end(w);
 }
 

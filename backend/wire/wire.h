@@ -119,15 +119,9 @@ struct fp_welcome {
 fp_status fp_welcome_encode(struct fp_writer *w, const struct fp_welcome *h);
 fp_status fp_welcome_decode(struct fp_reader *r, struct fp_welcome *h);
 
-/* REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS: nothing but the descriptor. */
-fp_status fp_referenced_encode(struct fp_writer *w);
-fp_status fp_events_encode(struct fp_writer *w);
-fp_status fp_alive_encode(struct fp_writer *w);
-fp_status fp_answers_encode(struct fp_writer *w);
-fp_status fp_contents_encode(struct fp_writer *w);
-
-/* CLOSED: nothing but the task's number. */
-fp_status fp_closed_encode(struct fp_writer *w, uint64_t id);
+/* A frame without a body.  REFERENCED, EVENTS, ALIVE, ANSWERS, CONTENTS: nothing but the descriptor that goes with
+ * it; id is 0.  CLOSED: nothing but the task's number. */
+fp_status fp_empty_encode(struct fp_writer *w, enum fp_frame_type type, uint64_t id);
 
 /* How many names, then each with its length.  Reading leaves them pointing into the reader's buffer. */
 void fp_put_names(struct fp_writer *w, const struct fp_names *n);

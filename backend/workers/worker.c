@@ -63,7 +63,7 @@ static fp_status send_closed(struct worker *worker, int sock, uint64_t id)
     fp_status st;
 
     fp_writer_init(&w, worker->buf, sizeof(worker->buf));
-    st = fp_closed_encode(&w, id);
+    st = fp_empty_encode(&w, FP_FRAME_CLOSED, id);
     return st == FP_OK ? fp_send_packet(sock, w.data, w.len, -1) : st;
 }
 

@@ -90,21 +90,21 @@ static void *err_in_greeting(void *arg)
     case 1: fp_send_packet(d.sock, "garbage", 7, -1); break;
     case 2: d_error(FP_BUSY); break;
     case 3: d_marks(); break;
-    case 4: d_pass(encode_welcome, -1); break;
-    case 5: d_pass(fp_referenced_encode, -1); break;
+    case 4: d_pass(FP_FRAME_WELCOME, -1); break;
+    case 5: d_pass(FP_FRAME_REFERENCED, -1); break;
     case 6: d_send_answer(0, &a); break;
     case 7: d_welcome(FP_WIRE_VERSION); break;
     case 8: d_error(FP_FAILED); break;
     case 9: d_error(FP_VERSION); break;
     case 10: d_welcome(FP_WIRE_VERSION + 1); break;
-    case 11: d_pass(fp_events_encode, -1); break;
+    case 11: d_pass(FP_FRAME_EVENTS, -1); break;
     case 12: d_marks(); break;
     case 13: d_error(FP_FAILED); break;
-    case 14: d_pass(fp_answers_encode, -1); break;
-    case 15: d_pass(fp_contents_encode, d.file); break;
+    case 14: d_pass(FP_FRAME_ANSWERS, -1); break;
+    case 15: d_pass(FP_FRAME_CONTENTS, d.file); break;
     case 16:
-        d_pass(fp_answers_encode, d.file);
-        d_pass(fp_answers_encode, d.file);
+        d_pass(FP_FRAME_ANSWERS, d.file);
+        d_pass(FP_FRAME_ANSWERS, d.file);
         break;
     }
     d_wait_for_end();

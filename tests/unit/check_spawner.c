@@ -337,7 +337,7 @@ static void send_nonsense(int sock, int which)
     case 5: ck_assert_int_eq((int)send_task(sock, 1, "/a/b", 3, fd), FP_OK); break;
     case 6: ck_assert_int_eq((int)send_task(sock, 1, "/a/b", 4, fd), FP_OK); break;
     case 7:
-        fp_referenced_encode(&w);
+        fp_empty_encode(&w, FP_FRAME_REFERENCED, 0);
         ck_assert_int_eq((int)fp_send_packet(sock, buf, w.len, -1), FP_OK);
         break;
     }

@@ -159,19 +159,16 @@ static inline void *answer_three(void *arg)
     return arg;
 }
 
-static inline fp_status encode_welcome(struct fp_writer *w)
-{
-    return fp_welcome_encode(w, &(struct fp_welcome){ FP_WIRE_VERSION, daemons_view, { .n = 0 } });
-}
-
 /* A frame of the greeting with another descriptor than it should bring; -1: without one. */
-static inline bool d_pass(fp_status (*encode)(struct fp_writer *w), int fd)
+static inline bool d_pass(enum fp_frame_type type, int fd)
 {
+    const struct fp_welcome welcome = { FP_WIRE_VERSION, daemons_view, { .n = 0 } };
     uint8_t frame[128];
     struct fp_writer w;
 
     fp_writer_init(&w, frame, sizeof(frame));
-    return encode(&w) == FP_OK && d_send(&w, fd);
+    return (type == FP_FRAME_WELCOME ? fp_welcome_encode(&w, &welcome) : fp_empty_encode(&w, type, 0)) == FP_OK
+           && d_send(&w, fd);
 }
 
 #endif

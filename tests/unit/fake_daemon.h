@@ -129,7 +129,7 @@ static inline bool d_marks(void)
     struct fp_writer w;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    return fp_referenced_encode(&w) == FP_OK
+    return fp_empty_encode(&w, FP_FRAME_REFERENCED, 0) == FP_OK
            && d_send(&w, d.leases != NULL ? fp_lease_table_referenced_fd(d.leases) : -1);
 }
 
@@ -141,9 +141,9 @@ static inline bool d_areas(void)
     bool sent;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    sent = fp_answers_encode(&w) == FP_OK && d_send(&w, fp_answer_table_fd(d.answers));
+    sent = fp_empty_encode(&w, FP_FRAME_ANSWERS, 0) == FP_OK && d_send(&w, fp_answer_table_fd(d.answers));
     fp_writer_init(&w, buf, sizeof(buf));
-    return sent && fp_contents_encode(&w) == FP_OK && d_send(&w, fp_contents_fd(d.contents));
+    return sent && fp_empty_encode(&w, FP_FRAME_CONTENTS, 0) == FP_OK && d_send(&w, fp_contents_fd(d.contents));
 }
 
 /* The set of events, and behind it a descriptor in place of a pipe's end. */
@@ -155,9 +155,9 @@ static inline bool d_events(void)
     bool sent;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    sent = fp_events_encode(&w) == FP_OK && d_send(&w, events);
+    sent = fp_empty_encode(&w, FP_FRAME_EVENTS, 0) == FP_OK && d_send(&w, events);
     fp_writer_init(&w, buf, sizeof(buf));
-    sent = sent && fp_alive_encode(&w) == FP_OK && d_send(&w, events);
+    sent = sent && fp_empty_encode(&w, FP_FRAME_ALIVE, 0) == FP_OK && d_send(&w, events);
     close(events);
     return sent;
 }
