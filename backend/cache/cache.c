@@ -45,11 +45,7 @@ struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const str
     }
     c->lease_table = deps->lease_table;
     c->names = &no_names;
-#ifdef FP_DEBUG
-    c->checked = true;
-#else
-    c->checked = deps->checked;
-#endif
+    c->verify = deps->verify;
     fp_timer_wheel_init(&c->wheel, deps->now_ms());
     for (int k = 0; k < FP_KINDS; k++)
         TAILQ_INIT(&c->sieves[k].queue);

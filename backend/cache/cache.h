@@ -59,7 +59,7 @@ struct fp_cache_deps {
     /* Called when no entry depends on changes there any more; may be NULL. */
     void (*forget)(void *ctx, const struct fp_watch_key *key);
     void *ctx;
-    bool checked; /* fp_cache_check() runs after each operation and aborts where it fails */
+    void (*verify)(const struct fp_cache *c); /* for tests: called after each operation; may be NULL */
 };
 
 /* Returns NULL when out of memory.  To be called after fp_keyed_hash_init(). */
@@ -267,8 +267,5 @@ bool fp_cache_list_some(struct fp_cache *c, struct fp_cache_cursor *at, uint64_t
                         fp_cache_list_path *list, void *ctx);
 
 struct fp_cache_counts fp_cache_counts(const struct fp_cache *c);
-
-/* NULL, or a text that names the broken invariant (cache_entry.h).  Looks at every entry. */
-const char *fp_cache_check(const struct fp_cache *c);
 
 #endif

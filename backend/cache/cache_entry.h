@@ -2,7 +2,7 @@
 /*
  * The entries of the cache: their members, their place in the tree, and their end.
  * Private to cache.c (lookups), cache_insert.c (results of walks), cache_change.c
- * (changes, forgetting) and cache_check.c (invariants).  Beneath them cache_evict.c (eviction) stands
+ * (changes, forgetting) and tests.  Beneath them cache_evict.c (eviction) stands
  * on cache_purge.c (purges of trees, the end of an entry), and that on cache_entry.c.
  */
 #ifndef FP_CACHE_ENTRY_H
@@ -113,7 +113,7 @@ struct fp_sieve {
 };
 
 /*
- * The invariants, which hold between operations (fp_cache_check()):
+ * The invariants, which hold between operations (tests/unit/cache_check.h):
  *
  * - Each entry is found by its path.  Each but "/" has the entry of its directory as parent,
  *   and knows how many children it has.
@@ -156,11 +156,15 @@ struct fp_cache {
     struct fp_cache_counts counts;
     fp_cache_report_changed *report_changed; /* may be NULL */
     void *report_ctx;
-    bool checked; /* fp_cache_verify() does something */
+    void (*verify)(const struct fp_cache *c); /* as in fp_cache_deps */
 };
 
-/* Ends every public operation: with checked set, aborts if an invariant does not hold. */
-void fp_cache_verify(const struct fp_cache *c);
+/* Ends every public operation. */
+static inline void fp_cache_verify(const struct fp_cache *c)
+{
+    if (c->verify != NULL)
+        c->verify(c);
+}
 
 /* ---- finding ---- */
 

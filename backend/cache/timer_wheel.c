@@ -65,18 +65,3 @@ struct fp_timer *fp_timer_take(struct fp_timer_wheel *w, uint64_t now_ms)
     }
     return NULL;
 }
-
-const char *fp_timer_wheel_check(const struct fp_timer_wheel *w, size_t n)
-{
-    const struct fp_timer *d;
-    size_t found = 0;
-
-    for (unsigned i = 0; i < FP_TIMER_BUCKETS; i++) {
-        TAILQ_FOREACH(d, &w->buckets[i], link) {
-            if (d->tick % FP_TIMER_BUCKETS != i)
-                return "a timer stands in another bucket than that of its tick";
-            found++;
-        }
-    }
-    return found == n ? NULL : "the wheel's timers are not those that are set";
-}

@@ -22,7 +22,7 @@ struct fp_timer {
 };
 
 struct fp_timer_wheel {
-    TAILQ_HEAD(fp_timer_bucket, fp_timer) buckets[FP_TIMER_BUCKETS];
+    TAILQ_HEAD(fp_timer_bucket, fp_timer) buckets[FP_TIMER_BUCKETS]; /* each timer is in that of its tick */
     uint64_t tick;         /* all buckets of earlier ticks are done */
     struct fp_timer *next; /* in this tick's bucket, once that has been begun; NULL: none is left */
     bool begun;            /* that bucket has been begun */
@@ -37,9 +37,5 @@ void fp_timer_clear(struct fp_timer_wheel *w, struct fp_timer *d);
 
 /* Takes a timer that has run out by now; it is then not set any more.  NULL: there is none. */
 struct fp_timer *fp_timer_take(struct fp_timer_wheel *w, uint64_t now_ms);
-
-/* The invariant: each of the n timers that are set stands in the bucket of its tick.  NULL, or
- * a text: what is wrong. */
-const char *fp_timer_wheel_check(const struct fp_timer_wheel *w, size_t n);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/keyed_hash.h"
 #include "cache/cache.h"
+#include "cache_check.h"
 #include "changes/coherence.h"
 #include "shared/lease_table.h"
 #include "wire/answer.h"
@@ -165,7 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct fp_cache_limits limits = { 8, 3, 16, 4, 1 << 20, 1000, 0 };
     const struct fp_cache_content content = { 4096, 16384, 65536 };
-    struct fp_cache_deps deps = { .now_ms = clock_ms, .checked = true };
+    struct fp_cache_deps deps = { .now_ms = clock_ms, .verify = cache_verify };
     const int fds_at_rest = fuzz_free_fd();
     struct fp_cache *c;
     struct fuzz_piece p;

@@ -300,7 +300,7 @@ static void run(const struct fuzz_piece *p)
     case LIMITS: set_limits(p); break;
     default: set_place(p);
     }
-    FUZZ_MUST(fp_cache_check(cache) == NULL);
+    FUZZ_MUST(cache_check(cache) == NULL);
 }
 
 /* ---- the world ---- */
@@ -324,7 +324,7 @@ static void begin(void)
     FUZZ_MUST(fp_tables_create(&tables, &(struct fp_tables_sizes){ 64, 1, 1 }));
     leases = tables.leases;
     cache = fp_cache_create(
-        &limits, &(struct fp_cache_deps){ .lease_table = leases, .checked = true, .now_ms = fp_now_ms });
+        &limits, &(struct fp_cache_deps){ .lease_table = leases, .verify = cache_verify, .now_ms = fp_now_ms });
     FUZZ_MUST(cache != NULL);
     fp_cache_set_content(cache, &content);
     dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &tables, &settings);

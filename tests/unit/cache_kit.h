@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "cache/cache.h"
+#include "cache_check.h"
 #include "changes/coherence.h"
 #include "lease_kit.h"
 #include "shared/lease_table.h"
@@ -125,7 +126,7 @@ static inline uint64_t kit_clock(void)
 /* A cache without leases, which checks itself after each operation. */
 static inline struct fp_cache *kit_cache(const struct fp_cache_limits *limits)
 {
-    const struct fp_cache_deps deps = { .lease_table = NULL, .now_ms = kit_clock, .checked = true };
+    const struct fp_cache_deps deps = { .lease_table = NULL, .now_ms = kit_clock, .verify = cache_verify };
 
     return fp_cache_create(limits, &deps);
 }

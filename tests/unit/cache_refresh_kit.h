@@ -37,7 +37,7 @@ static inline void start(size_t n, uint32_t n_slots)
 {
     const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, 0 };
     /* To check each of many thousand entries after each operation takes minutes. */
-    struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = n < FP_CACHE_LOOKS };
+    struct fp_cache_deps deps = { .now_ms = kit_clock, .verify = n < FP_CACHE_LOOKS ? cache_verify : NULL };
 
     kit_ttl_ms = TTL;
     fp_cache_destroy(&cache);

@@ -41,7 +41,7 @@ static inline void on_forget(void *ctx, const struct fp_watch_key *key)
 static inline void start(const struct fp_cache_limits *limits, uint32_t n_slots)
 {
     struct fp_cache_deps deps = {
-        .now_ms = kit_clock, .forget = on_forget, .ctx = &forgotten, .checked = true
+        .now_ms = kit_clock, .forget = on_forget, .ctx = &forgotten, .verify = cache_verify
     };
 
     fp_cache_destroy(&cache);

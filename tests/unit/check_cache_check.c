@@ -15,7 +15,7 @@ static void make_tree(void)
     walked("/d/f", "ddf");
     walked("/d/none", "dda");
     ck_assert(known("/d/f"));
-    ck_assert_pstr_eq(fp_cache_check(cache), NULL);
+    ck_assert_pstr_eq(cache_check(cache), NULL);
 }
 
 static struct fp_entry *entry(const char *path)
@@ -28,7 +28,7 @@ static struct fp_entry *entry(const char *path)
 
 static void assert_wrong(const char *text)
 {
-    const char *wrong = fp_cache_check(cache);
+    const char *wrong = cache_check(cache);
 
     ck_assert_msg(wrong != NULL && strstr(wrong, text) != NULL, "\"%s\", not \"%s\"",
                   wrong != NULL ? wrong : "nothing", text);
@@ -41,7 +41,7 @@ static void assert_wrong(const char *text)
         (lvalue) = (broken); \
         assert_wrong(text); \
         (lvalue) = before; \
-        ck_assert_pstr_eq(fp_cache_check(cache), NULL); \
+        ck_assert_pstr_eq(cache_check(cache), NULL); \
     } while (0)
 
 START_TEST(of_one_entry)

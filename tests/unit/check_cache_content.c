@@ -39,7 +39,7 @@ static void allow(uint32_t file_max)
 static void setup(void)
 {
     const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, 0 };
-    struct fp_cache_deps deps = { .now_ms = kit_clock, .checked = true };
+    struct fp_cache_deps deps = { .now_ms = kit_clock, .verify = cache_verify };
 
     unit_init_hash();
     fds_at_rest = unit_open_fds();

@@ -133,7 +133,7 @@ static bool cache_ask(struct fp_cache *c, const char *path)
 static void cache_stop(struct fp_cache *c)
 {
     ck_assert_uint_le(fp_cache_counts(c).files, ROOM);
-    ck_assert_pstr_eq(fp_cache_check(c), NULL);
+    ck_assert_pstr_eq(cache_check(c), NULL);
     fp_cache_destroy(&c);
 }
 

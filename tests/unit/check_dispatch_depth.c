@@ -52,7 +52,7 @@ static void know(const char *path, char last)
 static unsigned hashes_of(const char *path)
 {
     /* That looks for every entry. */
-    cache->checked = false;
+    cache->verify = NULL;
     hashes = 0;
     ask(&early, path);
     return hashes;

@@ -397,7 +397,7 @@ static inline void setup(void)
     ck_assert(fp_tables_create(&tables, &(struct fp_tables_sizes){ 100, 1, 1 }));
     leases = tables.leases;
     cache = fp_cache_create(
-        &limits, &(struct fp_cache_deps){ .lease_table = leases, .checked = true, .now_ms = fp_now_ms });
+        &limits, &(struct fp_cache_deps){ .lease_table = leases, .verify = cache_verify, .now_ms = fp_now_ms });
     dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &tables, &settings);
     ck_assert_ptr_nonnull(dispatch);
     router.dispatch = dispatch;

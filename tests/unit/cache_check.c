@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "cache/cache.h"
+#include "cache_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,6 +209,22 @@ static const char *check_sums(const struct fp_cache *c, const struct tally *t)
     return c->newest == NULL ? NULL : "an entry is being inserted";
 }
 
+/* Each of the n timers that are set stands in the bucket of its tick. */
+static const char *check_wheel(const struct fp_timer_wheel *w, size_t n)
+{
+    const struct fp_timer *d;
+    size_t found = 0;
+
+    for (unsigned i = 0; i < FP_TIMER_BUCKETS; i++) {
+        TAILQ_FOREACH(d, &w->buckets[i], link) {
+            if (d->tick % FP_TIMER_BUCKETS != i)
+                return "a timer stands in another bucket than that of its tick";
+            found++;
+        }
+    }
+    return found == n ? NULL : "the wheel's timers are not those that are set";
+}
+
 static const char *check_all(const struct fp_cache *c, struct tally *t)
 {
     const char *wrong = check_entries(c, t);
@@ -228,13 +244,13 @@ static const char *check_all(const struct fp_cache *c, struct tally *t)
     if (wrong == NULL)
         wrong = check_sums(c, t);
     if (wrong == NULL)
-        wrong = fp_timer_wheel_check(&c->wheel, t->timers);
+        wrong = check_wheel(&c->wheel, t->timers);
     if (wrong == NULL)
         wrong = fp_dependencies_check(c->dependencies, t->dependencies);
     return wrong;
 }
 
-const char *fp_cache_check(const struct fp_cache *c)
+const char *cache_check(const struct fp_cache *c)
 {
     struct tally t = { .entries = c->entries.n };
     const char *wrong;
@@ -245,9 +261,9 @@ const char *fp_cache_check(const struct fp_cache *c)
     return wrong;
 }
 
-void fp_cache_verify(const struct fp_cache *c)
+void cache_verify(const struct fp_cache *c)
 {
-    const char *wrong = c->checked ? fp_cache_check(c) : NULL;
+    const char *wrong = cache_check(c);
 
     if (wrong == NULL)
         return;
