@@ -2,13 +2,10 @@
 #include "config.h"
 #include "conf/conf.h"
 
-#include <confuse.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +14,6 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "conf/conf_check.h"
 #include "conf/conf_fleet.h"
 #include "conf/conf_text.h"
 #include "conf/mount_rule.h"
@@ -26,16 +22,19 @@
 /* The public part is first, so that one pointer serves for both. */
 struct loaded {
     struct fp_conf conf;
-    cfg_t *cfg; /* owns the strings */
-    const char **roots;
+    char *text;     /* the file's; most strings lie there */
+    uint64_t given; /* one bit for each row of settings that the file has */
     struct fp_mount_rule *mounts;
     struct fp_fleet_settings fleet;
 };
 
 /* ---- the table of settings ---- */
 
-enum kind { NUMBER, BOOLEAN, TEXT, WORD };
+enum kind { NUMBER, BOOLEAN, TEXT, WORD, LIST /* of paths */ };
 enum effect { RELOAD, RESTART }; /* when a changed setting takes effect */
+
+/* Says what is wrong with a value.  True: nothing is. */
+typedef bool check_value(const struct fp_conf_text *t, const char *key, const char *value);
 
 struct setting {
     const char *key;
@@ -44,38 +43,47 @@ struct setting {
     enum kind kind;
     long def, min, max;                            /* NUMBER; BOOLEAN has a default alone */
     const char *text;                              /* TEXT, WORD: the default */
-    cfg_validate_callback_t check;                 /* TEXT; NULL: anything goes */
+    check_value *check;                            /* TEXT; NULL: anything goes */
     bool (*parse)(const char *word, int *value_r); /* WORD; false: unknown */
     const char *words;                             /* WORD: the known ones, for a message */
 };
 
-static int check_socket(cfg_t *cfg, cfg_opt_t *opt)
+static bool check_path(const struct fp_conf_text *t, const char *key, const char *value)
 {
-    const char *path = cfg_opt_getnstr(opt, 0);
-
-    if (fp_conf_check_path(cfg, opt) == -1)
-        return -1;
-    if (strlen(path) <= FP_MAX_SOCKET_PATH)
-        return 0;
-    cfg_error(cfg,
-              "socket path of %zu bytes is too long: a Unix-domain socket's path "
-              "may have %zu, choose a shorter one: %s",
-              strlen(path), FP_MAX_SOCKET_PATH, path);
-    return -1;
+    return fp_path_is_normal(value, strlen(value))
+           || fp_conf_mistake(t,
+                              "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
+                              "without a slash at its end",
+                              key, value);
 }
 
-static int check_log(cfg_t *cfg, cfg_opt_t *opt)
+static bool check_socket(const struct fp_conf_text *t, const char *key, const char *value)
 {
-    const char *v = cfg_opt_getnstr(opt, 0);
-
-    if (strcmp(v, "stderr") == 0 || strcmp(v, "syslog") == 0)
-        return 0;
-    return fp_conf_check_path(cfg, opt);
+    if (!check_path(t, key, value))
+        return false;
+    return strlen(value) <= FP_MAX_SOCKET_PATH
+           || fp_conf_mistake(t,
+                              "socket path of %zu bytes is too long: a Unix-domain socket's path "
+                              "may have %zu, choose a shorter one: %s",
+                              strlen(value), FP_MAX_SOCKET_PATH, value);
 }
 
-static int check_warm_file(cfg_t *cfg, cfg_opt_t *opt)
+static bool check_log(const struct fp_conf_text *t, const char *key, const char *value)
 {
-    return cfg_opt_getnstr(opt, 0)[0] == '\0' ? 0 : fp_conf_check_path(cfg, opt);
+    return strcmp(value, "stderr") == 0 || strcmp(value, "syslog") == 0 || check_path(t, key, value);
+}
+
+static bool check_path_or_none(const struct fp_conf_text *t, const char *key, const char *value)
+{
+    return value[0] == '\0' || check_path(t, key, value);
+}
+
+static bool check_name(const struct fp_conf_text *t, const char *key, const char *value)
+{
+    if (!t->looks_up || (strcmp(key, "user") == 0 ? getpwnam(value) != NULL : getgrnam(value) != NULL))
+        return true;
+    return fp_conf_mistake(t, "%s \"%s\" does not exist: name the %s that Apache's children run as", key, value,
+                           key);
 }
 
 static bool parse_log_level(const char *word, int *value_r)
@@ -84,26 +92,48 @@ static bool parse_log_level(const char *word, int *value_r)
     return *value_r != -1;
 }
 
+static bool parse_watch(const char *word, int *value_r)
+{
+    static const char *const words[] = { "auto", "ttl", "inotify" };
+
+    for (*value_r = FP_BY_AUTO; *value_r <= FP_BY_INOTIFY; ++*value_r) {
+        if (strcmp(word, words[*value_r - FP_BY_AUTO]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool parse_boolean(const char *word, int *value_r)
+{
+    *value_r = strcmp(word, "true") == 0 || strcmp(word, "yes") == 0 || strcmp(word, "on") == 0;
+    return *value_r != 0 || strcmp(word, "false") == 0 || strcmp(word, "no") == 0 || strcmp(word, "off") == 0;
+}
+
 /* clang-format off */
 #define FIELD(type, name) offsetof(struct type, name), sizeof(((struct type *)NULL)->name)
 #define NUMBER_OF(type, name, effect, def, min, max) \
     { #name, FIELD(type, name), effect, NUMBER, def, min, max, NULL, NULL, NULL, NULL }
-#define TEXT_OF(name, effect, text, check) \
-    { #name, FIELD(fp_conf, name), effect, TEXT, 0, 0, 0, text, check, NULL, NULL }
+#define BOOLEAN_OF(type, name, effect, def) \
+    { #name, FIELD(type, name), effect, BOOLEAN, def, 0, 0, NULL, NULL, parse_boolean, "true or false" }
+#define TEXT_OF(type, name, effect, text, check) \
+    { #name, FIELD(type, name), effect, TEXT, 0, 0, 0, text, check, NULL, NULL }
+#define LIST_OF(type, name) { #name, FIELD(type, name), RESTART, LIST, 0, 0, 0, NULL, check_path, NULL, NULL }
 #define WORD_OF(type, key, name, text, parse, words) \
     { key, FIELD(type, name), RELOAD, WORD, 0, 0, 0, text, NULL, parse, words }
+#define ROWS(rows) rows, sizeof(rows) / sizeof((rows)[0])
 /* clang-format on */
 
+/* At most 64: see loaded.given. */
 static const struct setting settings[] = {
-    TEXT_OF(socket, RESTART, FP_DEFAULT_SOCKET, check_socket),
-    TEXT_OF(user, RESTART, "", NULL),
-    TEXT_OF(group, RESTART, "", NULL),
-    TEXT_OF(log, RELOAD, "stderr", check_log),
+    TEXT_OF(fp_conf, socket, RESTART, FP_DEFAULT_SOCKET, check_socket),
+    TEXT_OF(fp_conf, user, RESTART, "", check_name),
+    TEXT_OF(fp_conf, group, RESTART, "", check_name),
+    TEXT_OF(fp_conf, log, RELOAD, "stderr", check_log),
     WORD_OF(fp_conf, "log_level", log_level, "info", parse_log_level, "error, warning, info or debug"),
-    WORD_OF(fp_conf, "watch", watch, "auto", fp_watch_by_parse, "auto, inotify or ttl"),
-    TEXT_OF(warm_file, RESTART, "", check_warm_file),
+    WORD_OF(fp_conf, "watch", watch, "auto", parse_watch, "auto, inotify or ttl"),
+    TEXT_OF(fp_conf, warm_file, RESTART, "", check_path_or_none),
     NUMBER_OF(fp_conf, warm_file_s, RESTART, 60, 0, 86400),
-    { "seccomp", FIELD(fp_conf, seccomp), RESTART, BOOLEAN, true, 0, 0, NULL, NULL, NULL, NULL },
+    BOOLEAN_OF(fp_conf, seccomp, RESTART, true),
     NUMBER_OF(fp_conf, workers, RESTART, 64, 1, 256),
     NUMBER_OF(fp_conf, lookup_timeout_ms, RELOAD, 10000, 10, 600000),
     NUMBER_OF(fp_conf, ttl_ms, RELOAD, 3000, 1, 86400000),
@@ -124,235 +154,349 @@ static const struct setting settings[] = {
     NUMBER_OF(fp_conf, max_connections, RESTART, 4096, 1, 1000000),
     NUMBER_OF(fp_conf, max_queue, RELOAD, 4096, 1, 1000000),
     NUMBER_OF(fp_conf, max_inflight, RELOAD, 4096, 4, 1000000),
+    LIST_OF(fp_conf, roots),
 };
-#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
 /* Settings of a mount section.  The defaults stand for the general setting (mount_rule.h). */
 static const struct setting mount_settings[] = {
-    WORD_OF(fp_mount_rule, "watch", by, "auto", fp_watch_by_parse, "auto, inotify or ttl"),
+    WORD_OF(fp_mount_rule, "watch", by, "auto", parse_watch, "auto, inotify or ttl"),
     NUMBER_OF(fp_mount_rule, ttl_ms, RELOAD, -1, 1, 86400000),
     NUMBER_OF(fp_mount_rule, stale_if_error_ms, RELOAD, -1, 0, 86400000),
     NUMBER_OF(fp_mount_rule, negative_ttl_ms, RELOAD, -1, 1, 86400000),
 };
-#define MOUNT_SETTINGS (sizeof(mount_settings) / sizeof(mount_settings[0]))
+
+static const struct setting fleet_settings[] = {
+    TEXT_OF(fp_fleet_settings, url, RELOAD, "", fp_conf_fleet_check_url),
+    TEXT_OF(fp_fleet_settings, user, RELOAD, "", fp_conf_fleet_check_user),
+    TEXT_OF(fp_fleet_settings, password_file, RELOAD, "", check_path),
+    TEXT_OF(fp_fleet_settings, name, RELOAD, "default", fp_conf_fleet_check_name),
+    BOOLEAN_OF(fp_fleet_settings, publish_changes, RELOAD, false),
+    NUMBER_OF(fp_fleet_settings, stream_max, RELOAD, 10000, 1, 10000000),
+    LIST_OF(fp_fleet_settings, roots),
+};
+
+static const struct section {
+    const char *name; /* NULL: the file itself */
+    const struct setting *rows;
+    size_t n;
+} whole = { NULL, ROWS(settings) }, mount = { "mount", ROWS(mount_settings) },
+  fleet = { "fleet", ROWS(fleet_settings) };
 
 /* Settings of earlier releases, and what to write instead. */
 static const struct {
     const char *key, *instead;
-    enum kind kind;
 } gone[] = {
-    { "helpers", "write workers", NUMBER },
-    { "mount_helpers", "write mount_workers", NUMBER },
-    { "max_absent", "write max_negative", NUMBER },
-    { "pid_file", "leave it out: who started flashpached knows its number", TEXT },
+    { "helpers", "write workers" },
+    { "mount_helpers", "write mount_workers" },
+    { "max_absent", "write max_negative" },
+    { "pid_file", "leave it out: who started flashpached knows its number" },
 };
-#define GONE (sizeof(gone) / sizeof(gone[0]))
 
-/* The row of that section's key, which has one. */
-static const struct setting *row_of(cfg_t *cfg, const char *key)
+/* ---- values ---- */
+
+static const char *const no_paths[] = { NULL };
+
+static bool store_number(const struct fp_conf_text *t, const struct setting *s, const char *value, void *field)
 {
-    const struct setting *s = strcmp(cfg_name(cfg), "mount") == 0 ? mount_settings : settings;
-
-    for (; strcmp(s->key, key) != 0; s++)
-        ;
-    return s;
-}
-
-/* ---- checks, of the value that was given last ---- */
-
-static int check_setting(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const struct setting *s = row_of(cfg, opt->name);
-    const unsigned last = cfg_opt_size(opt) - 1;
-    int value;
+    const char *digits = value + (value[0] == '-');
+    const size_t len = strspn(digits, "0123456789");
+    uint32_t narrow;
     long v;
 
-    switch (s->kind) {
-    case NUMBER:
-        v = cfg_opt_getnint(opt, last);
-        if (v >= s->min && v <= s->max)
-            return 0;
-        cfg_error(cfg, "%s = %ld is out of range: use %ld to %ld", opt->name, v, s->min, s->max);
-        return -1;
-    case WORD:
-        if (s->parse(cfg_opt_getnstr(opt, last), &value))
-            return 0;
-        cfg_error(cfg, "%s = \"%s\" is unknown: use %s", opt->name, cfg_opt_getnstr(opt, last), s->words);
-        return -1;
-    default: return s->check != NULL ? s->check(cfg, opt) : 0;
-    }
+    if (len == 0 || digits[len] != '\0' || (digits[0] == '0' && len > 1))
+        return fp_conf_mistake(
+            t, "%s = \"%s\" is no decimal number: use digits, without a zero before them or a unit", s->key, value);
+    errno = 0;
+    v = strtol(value, NULL, 10);
+    if (errno != 0 || v < s->min || v > s->max)
+        return fp_conf_mistake(t, "%s = %s is out of range: use %ld to %ld", s->key, value, s->min, s->max);
+    narrow = (uint32_t)v;
+    memcpy(field, s->size == sizeof(narrow) ? (const void *)&narrow : &v, s->size);
+    return true;
 }
 
-/* The section's keys have been checked; the title is left. */
-static int check_mount(cfg_t *cfg, cfg_opt_t *opt)
+static bool add_path(const struct fp_conf_text *t, const struct setting *s, const char *value,
+                     const char *const **list)
 {
-    const char *point = cfg_title(cfg_opt_getnsec(opt, cfg_opt_size(opt) - 1));
-
-    if (fp_path_is_normal(point, strlen(point)))
-        return 0;
-    cfg_error(cfg,
-              "mount \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
-              "without a slash at its end",
-              point);
-    return -1;
-}
-
-/* Checks user and group. */
-static int check_name(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *v = cfg_opt_getnstr(opt, 0);
-
-    if (strcmp(opt->name, "user") == 0 ? getpwnam(v) != NULL : getgrnam(v) != NULL)
-        return 0;
-    cfg_error(cfg, "%s \"%s\" does not exist: name the %s that Apache's children run as", opt->name, v,
-              opt->name);
-    return -1;
-}
-
-static void complain(cfg_t *cfg, const char *format, va_list ap)
-{
-    fprintf(stderr, "flashpached: ");
-    if (cfg != NULL && cfg->filename != NULL)
-        fprintf(stderr, "%s:%d: ", cfg->filename, cfg->line);
-    vfprintf(stderr, format, ap);
-    fputc('\n', stderr);
-}
-
-static int check_gone(cfg_t *cfg, cfg_opt_t *opt)
-{
-    size_t i = 0;
-
-    while (strcmp(gone[i].key, opt->name) != 0)
-        i++;
-    cfg_error(cfg, "%s is no setting any more: %s", opt->name, gone[i].instead);
-    return -1;
-}
-
-/* libconfuse gets no defaults: so an option without a value was not given. */
-static cfg_opt_t make_option(const char *key, enum kind kind)
-{
-    const cfg_opt_t number = CFG_INT_CB(key, 0, CFGF_NODEFAULT, fp_conf_parse_number);
-    const cfg_opt_t boolean = CFG_BOOL(key, cfg_false, CFGF_NODEFAULT);
-    const cfg_opt_t text = CFG_STR(key, NULL, CFGF_NODEFAULT);
-    cfg_opt_t option = kind == NUMBER ? number : kind == BOOLEAN ? boolean : text;
-
-    option.validcb = check_setting;
-    return option;
-}
-
-static cfg_t *make_table(void)
-{
-    cfg_opt_t mount_opts[MOUNT_SETTINGS + 1] = { 0 }, opts[SETTINGS + GONE + 4] = { 0 };
-    const cfg_opt_t others[] = {
-        CFG_STR_LIST("roots", "{}", CFGF_NONE),
-        CFG_SEC("mount", mount_opts, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES),
-        fp_conf_fleet_section(),
-        CFG_END(),
-    };
-    cfg_t *cfg;
+    const char **more;
     size_t n = 0;
 
-    for (size_t i = 0; i < MOUNT_SETTINGS; i++)
-        mount_opts[i] = make_option(mount_settings[i].key, mount_settings[i].kind);
-    mount_opts[MOUNT_SETTINGS] = others[3];
-    for (size_t i = 0; i < SETTINGS; i++)
-        opts[n++] = make_option(settings[i].key, settings[i].kind);
-    for (size_t i = 0; i < GONE; i++) {
-        opts[n] = make_option(gone[i].key, gone[i].kind);
-        opts[n++].validcb = check_gone;
+    for (; (*list)[n] != NULL; n++) {
+        if (strcmp((*list)[n], value) == 0)
+            return fp_conf_mistake(t, "%s has \"%s\" twice: leave one out", s->key, value);
     }
-    memcpy(opts + n, others, sizeof(others));
-    cfg = cfg_init(opts, CFGF_NONE);
-    if (cfg == NULL)
-        return NULL;
-    cfg_set_error_function(cfg, complain);
-    cfg_set_validate_func(cfg, "mount", check_mount);
-    cfg_set_validate_func(cfg, "roots", fp_conf_check_path);
-    fp_conf_fleet_check(cfg);
-    return cfg;
+    more = realloc(*list == no_paths ? NULL : (void *)(uintptr_t)*list, (n + 2) * sizeof(*more));
+    if (more == NULL)
+        return fp_conf_mistake(t, "out of memory");
+    more[n] = value;
+    more[n + 1] = NULL;
+    *list = more;
+    return true;
 }
 
-/* ---- file and overrides ---- */
-
-static int set_one(cfg_t *cfg, const char *setting)
+static void drop_paths(const char *const **list)
 {
-    const char *eq = strchr(setting, '=');
-    char key[32];
-    cfg_opt_t *opt;
-
-    if (eq == NULL || eq == setting || (size_t)(eq - setting) >= sizeof(key)) {
-        fprintf(stderr, "flashpached: \"%s\": give a setting as KEY=VALUE\n", setting);
-        return -1;
-    }
-    snprintf(key, sizeof(key), "%.*s", (int)(eq - setting), setting);
-    if (strcmp(key, "mount") == 0 || strcmp(key, "fleet") == 0 || strchr(key, '|') != NULL) {
-        fprintf(stderr, "flashpached: \"%s\": sections can only be given in the file\n", setting);
-        return -1;
-    }
-    opt = cfg_getopt(cfg, key);
-    if (opt == NULL)
-        return -1; /* libconfuse has said why */
-    if (cfg_setopt(cfg, opt, eq + 1) == NULL)
-        return -1;
-    return opt->validcb != NULL ? opt->validcb(cfg, opt) : 0;
+    if (*list != no_paths)
+        free((void *)(uintptr_t)*list);
+    *list = no_paths;
 }
 
-/* Parses the text of a file, which is checked before; name is for messages. */
-static int parse_text(cfg_t *cfg, char *text, size_t len, const char *name)
+/* Checks the value and sets the field of the struct at to. */
+static bool store(const struct fp_conf_text *t, const struct setting *s, const char *value, void *to)
 {
-    cfg_t *fleet = cfg_getsec(cfg, "fleet");
-    FILE *f;
-    int rc;
+    void *field = (char *)to + s->offset;
+    int word;
 
-    if (!fp_conf_text_check(text, len, name))
-        return -1;
-    if (len == 0)
-        return 0;
-    f = fmemopen(text, len, "r");
-    /* Sections of which there may be more get the name from libconfuse. */
-    cfg->filename = strdup(name);
-    fleet->filename = strdup(name);
-    rc = f != NULL && cfg->filename != NULL && fleet->filename != NULL && cfg_parse_fp(cfg, f) == CFG_SUCCESS
-             ? 0
-             : -1;
-    if (f != NULL)
-        fclose(f);
-    return rc;
+    switch (s->kind) {
+    case NUMBER: return store_number(t, s, value, field);
+    case BOOLEAN:
+    case WORD:
+        if (!s->parse(value, &word))
+            return fp_conf_mistake(t, "%s = \"%s\" is unknown: use %s", s->key, value, s->words);
+        if (s->kind == WORD)
+            *(int *)field = word;
+        else
+            *(bool *)field = word != 0;
+        return true;
+    default:
+        if (s->check != NULL && !s->check(t, s->key, value))
+            return false;
+        if (s->kind == LIST)
+            return add_path(t, s, value, field);
+        *(const char **)field = value;
+        return true;
+    }
 }
 
-/* Takes the descriptor; -1: errno says why there is none. */
-static int parse_fd(cfg_t *cfg, int fd, const char *name)
+static void set_defaults(const struct section *in, void *to)
 {
+    for (const struct setting *s = in->rows; s < in->rows + in->n; s++) {
+        void *field = (char *)to + s->offset;
+        const uint32_t narrow = (uint32_t)s->def;
+
+        switch (s->kind) {
+        case NUMBER: memcpy(field, s->size == sizeof(narrow) ? (const void *)&narrow : &s->def, s->size); break;
+        case BOOLEAN: *(bool *)field = s->def; break;
+        case TEXT: *(const char **)field = s->text; break;
+        case WORD: s->parse(s->text, field); break;
+        case LIST: *(const char *const **)field = no_paths;
+        }
+    }
+}
+
+static bool are_same_paths(const char *const *a, const char *const *b)
+{
+    while (*a != NULL && *b != NULL && strcmp(*a, *b) == 0) {
+        a++;
+        b++;
+    }
+    return *a == NULL && *b == NULL;
+}
+
+static bool is_same(const struct setting *s, const void *a, const void *b)
+{
+    const char *one = (const char *)a + s->offset, *other = (const char *)b + s->offset;
+
+    if (s->kind == LIST)
+        return are_same_paths(*(const char *const *const *)one, *(const char *const *const *)other);
+    if (s->kind == TEXT)
+        return strcmp(*(const char *const *)one, *(const char *const *)other) == 0;
+    return memcmp(one, other, s->size) == 0;
+}
+
+/* ---- the file: KEY = VALUE, KEY = { LIST }, KEY { SECTION }, KEY TITLE { SECTION } ---- */
+
+static bool is_word(const char *word, size_t len, const char *key)
+{
+    return strlen(key) == len && memcmp(word, key, len) == 0;
+}
+
+/* NULL: the section has no such setting. */
+static const struct setting *find(const struct section *in, const char *key, size_t len)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        if (is_word(key, len, in->rows[i].key))
+            return &in->rows[i];
+    }
+    return NULL;
+}
+
+static bool is_unknown(const struct fp_conf_text *t, const char *key, size_t len)
+{
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+        if (is_word(key, len, gone[i].key))
+            return fp_conf_mistake(t, "%s is no setting any more: %s", gone[i].key, gone[i].instead);
+    }
+    return fp_conf_mistake(t, "\"%.*s\" is no setting %s", (int)len, key,
+                           t->file != NULL ? "here" : "of the command line: sections can only be given in the file");
+}
+
+/* Says that the token does not belong behind that key. */
+static bool is_unexpected(const struct fp_conf_text *t, enum fp_conf_token token, const char *key, size_t len)
+{
+    if (token == FP_CONF_MISTAKE)
+        return false;
+    if (token == FP_CONF_END)
+        return fp_conf_mistake(t, "%.*s: unexpected end of file", (int)len, key);
+    return fp_conf_mistake(t, "%.*s: unexpected \"%.*s\" behind it", (int)len, key, (int)t->token_len, t->token);
+}
+
+static bool is_sign(const struct fp_conf_text *t, enum fp_conf_token token, char sign)
+{
+    return token == FP_CONF_SIGN && *t->token == sign;
+}
+
+static bool is_value(enum fp_conf_token token)
+{
+    return token == FP_CONF_WORD || token == FP_CONF_QUOTED;
+}
+
+/* Takes what stands behind the equal sign. */
+static bool take_value(struct fp_conf_text *t, const struct setting *s, void *to)
+{
+    const size_t len = strlen(s->key);
+    enum fp_conf_token token = fp_conf_text_next(t);
+
+    if (s->kind != LIST)
+        return is_value(token) ? store(t, s, fp_conf_text_value(t, token), to)
+                               : is_unexpected(t, token, s->key, len);
+    if (!is_sign(t, token, '{'))
+        return is_unexpected(t, token, s->key, len);
+    for (token = fp_conf_text_next(t); is_value(token); token = fp_conf_text_next(t)) {
+        if (!store(t, s, fp_conf_text_value(t, token), to))
+            return false;
+        token = fp_conf_text_next(t);
+        if (!is_sign(t, token, ','))
+            break;
+    }
+    return is_sign(t, token, '}') || is_unexpected(t, token, s->key, len);
+}
+
+static bool take_settings(struct fp_conf_text *t, struct loaded *l, const struct section *in, void *to,
+                          uint64_t *given);
+
+/* Takes a mount section; token: what stands behind its key. */
+static bool take_mount(struct fp_conf_text *t, struct loaded *l, enum fp_conf_token token)
+{
+    struct fp_conf *c = &l->conf;
+    struct fp_mount_rule *more, *m;
+    uint64_t given = 0;
+
+    if (!is_value(token))
+        return is_unexpected(t, token, "mount", strlen("mount"));
+    more = realloc(l->mounts, (c->n_mounts + 1) * sizeof(*more));
+    if (more == NULL)
+        return fp_conf_mistake(t, "out of memory");
+    c->mounts = l->mounts = more;
+    m = &more[c->n_mounts];
+    m->point = fp_conf_text_value(t, token);
+    set_defaults(&mount, m);
+    if (!check_path(t, "mount", m->point))
+        return false;
+    for (size_t i = 0; i < c->n_mounts; i++) {
+        if (strcmp(more[i].point, m->point) == 0)
+            return fp_conf_mistake(t, "mount \"%s\" is given twice: leave one out", m->point);
+    }
+    c->n_mounts++;
+    token = fp_conf_text_next(t);
+    return is_sign(t, token, '{') ? take_settings(t, l, &mount, m, &given)
+                                  : is_unexpected(t, token, "mount", strlen("mount"));
+}
+
+static bool take_fleet(struct fp_conf_text *t, struct loaded *l, enum fp_conf_token token)
+{
+    uint64_t given = 0;
+
+    if (!is_sign(t, token, '{'))
+        return is_unexpected(t, token, "fleet", strlen("fleet"));
+    if (l->conf.fleet != NULL)
+        return fp_conf_mistake(t, "fleet is given twice: leave one out");
+    l->conf.fleet = &l->fleet;
+    return take_settings(t, l, &fleet, &l->fleet, &given) && fp_conf_fleet_finish(t, &l->fleet);
+}
+
+/* Takes a setting, or a section of the file itself; the last token is its key. */
+static bool take_one(struct fp_conf_text *t, struct loaded *l, const struct section *in, void *to,
+                     uint64_t *given)
+{
+    const char *key = t->token;
+    const size_t len = t->token_len;
+    const struct setting *s = find(in, key, len);
+    const enum fp_conf_token token = fp_conf_text_next(t);
+    const uint64_t bit = s != NULL ? UINT64_C(1) << (s - in->rows) : 0;
+
+    if (token == FP_CONF_MISTAKE)
+        return false;
+    if (in == &whole && is_word(key, len, mount.name))
+        return take_mount(t, l, token);
+    if (in == &whole && is_word(key, len, fleet.name))
+        return take_fleet(t, l, token);
+    if (s == NULL)
+        return is_unknown(t, key, len);
+    if (!is_sign(t, token, '=') && !is_sign(t, token, '+'))
+        return is_unexpected(t, token, key, len);
+    if ((*given & bit) != 0)
+        return fp_conf_mistake(t, "%s is given twice: leave one out", s->key);
+    *given |= bit;
+    return take_value(t, s, to);
+}
+
+/* Takes all settings of a section, or of the file.  given: one bit for each of its rows. */
+static bool take_settings(struct fp_conf_text *t, struct loaded *l, const struct section *in, void *to,
+                          uint64_t *given)
+{
+    enum fp_conf_token token;
+
+    while ((token = fp_conf_text_next(t)) == FP_CONF_WORD) {
+        if (!take_one(t, l, in, to, given))
+            return false;
+    }
+    if (in == &whole ? token == FP_CONF_END : is_sign(t, token, '}'))
+        return true;
+    if (token == FP_CONF_MISTAKE || token == FP_CONF_END)
+        return is_unexpected(t, token, in->name, in->name != NULL ? strlen(in->name) : 0);
+    return fp_conf_mistake(t, "unexpected \"%.*s\": the name of a setting has no quotes", (int)t->token_len,
+                           t->token);
+}
+
+/* Takes the descriptor.  looks_up: names of users and groups are to exist. */
+static bool take_file(struct loaded *l, int fd, const char *name, bool looks_up)
+{
+    struct fp_conf_text t = { .file = name, .looks_up = looks_up };
     size_t len;
-    char *text = fd != -1 ? fp_conf_text_read(fd, &len) : NULL;
-    const int rc = text != NULL ? parse_text(cfg, text, len, name) : -1;
 
-    if (text == NULL)
+    l->text = fd != -1 ? fp_conf_text_read(fd, &len) : NULL;
+    if (l->text == NULL)
         fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", name, strerror(errno));
-    free(text);
     fp_close(&fd);
-    return rc;
+    return l->text != NULL && fp_conf_text_begin(&t, l->text, len)
+           && take_settings(&t, l, &whole, &l->conf, &l->given);
 }
 
-static int parse_file(cfg_t *cfg, const char *file)
-{
-    cfg_set_validate_func(cfg, "user", check_name);
-    cfg_set_validate_func(cfg, "group", check_name);
-    return file == NULL ? 0 : parse_fd(cfg, open(file, O_RDONLY | O_CLOEXEC), file);
-}
+/* ---- the command line ---- */
 
-static int override(cfg_t *cfg, char *const *overrides, size_t n)
+/* The command line's roots take the place of the file's. */
+static bool override(struct loaded *l, char *const *overrides, size_t n, bool looks_up)
 {
-    /* The command line's roots take the place of the file's. */
-    cfg_getopt(cfg, "roots")->flags |= CFGF_RESET;
-    /* From here on there is no file and line to name. */
+    const struct fp_conf_text t = { .looks_up = looks_up };
+    bool has_roots = false;
+
     for (size_t i = 0; i < n; i++) {
-        free(cfg->filename);
-        cfg->filename = NULL;
-        if (set_one(cfg, overrides[i]) == -1)
-            return -1;
+        const char *eq = strchr(overrides[i], '=');
+        const struct setting *s;
+
+        if (eq == NULL || eq == overrides[i])
+            return fp_conf_mistake(&t, "\"%s\": give a setting as KEY=VALUE", overrides[i]);
+        s = find(&whole, overrides[i], (size_t)(eq - overrides[i]));
+        if (s == NULL)
+            return is_unknown(&t, overrides[i], (size_t)(eq - overrides[i]));
+        if (s->kind == LIST && !has_roots)
+            drop_paths(&l->conf.roots);
+        has_roots = has_roots || s->kind == LIST;
+        if (!store(&t, s, eq + 1, &l->conf))
+            return false;
     }
-    return 0;
+    return true;
 }
 
 static int take_user(struct fp_conf *c)
@@ -402,80 +546,6 @@ static int take_identity(struct fp_conf *c)
     return 0;
 }
 
-static int take_roots(struct loaded *l)
-{
-    unsigned n = cfg_size(l->cfg, "roots");
-    l->roots = calloc(n + 1, sizeof(*l->roots));
-    if (l->roots == NULL)
-        return -1;
-    for (unsigned i = 0; i < n; i++)
-        l->roots[i] = cfg_getnstr(l->cfg, "roots", i);
-    l->conf.roots = l->roots;
-    return 0;
-}
-
-/* Sets the fields of the struct at to; the given values have been checked. */
-static void take_settings(cfg_t *cfg, const struct setting *s, size_t n, void *to)
-{
-    for (; n > 0; n--, s++) {
-        cfg_opt_t *opt = cfg_getopt(cfg, s->key);
-        const bool given = cfg_opt_size(opt) > 0;
-        void *field = (char *)to + s->offset;
-        uint32_t narrow;
-        long value;
-
-        switch (s->kind) {
-        case NUMBER:
-            value = given ? cfg_opt_getnint(opt, 0) : s->def;
-            narrow = (uint32_t)value;
-            memcpy(field, s->size == sizeof(narrow) ? (const void *)&narrow : &value, s->size);
-            break;
-        case BOOLEAN: *(bool *)field = given ? cfg_opt_getnbool(opt, 0) : s->def; break;
-        case TEXT: *(const char **)field = given ? cfg_opt_getnstr(opt, 0) : s->text; break;
-        case WORD: s->parse(given ? cfg_opt_getnstr(opt, 0) : s->text, field);
-        }
-    }
-}
-
-static int take_mounts(struct loaded *l)
-{
-    const unsigned n = cfg_size(l->cfg, "mount");
-
-    l->mounts = calloc(n + 1, sizeof(*l->mounts));
-    if (l->mounts == NULL)
-        return -1;
-    for (unsigned i = 0; i < n; i++) {
-        cfg_t *section = cfg_getnsec(l->cfg, "mount", i);
-
-        l->mounts[i].point = cfg_title(section);
-        take_settings(section, mount_settings, MOUNT_SETTINGS, &l->mounts[i]);
-    }
-    l->conf.mounts = l->mounts;
-    l->conf.n_mounts = n;
-    return 0;
-}
-
-static int take(struct loaded *l)
-{
-    take_settings(l->cfg, settings, SETTINGS, &l->conf);
-    l->conf.fleet = fp_conf_fleet_take(l->cfg, &l->fleet) ? &l->fleet : NULL;
-    return take_roots(l) == -1 || take_mounts(l) == -1 ? -1 : 0;
-}
-
-static struct loaded *create(void)
-{
-    struct loaded *l = calloc(1, sizeof(*l));
-
-    if (l == NULL)
-        return NULL;
-    l->cfg = make_table();
-    if (l->cfg == NULL) {
-        free(l);
-        return NULL;
-    }
-    return l;
-}
-
 static void warn_of_timeouts(const struct fp_conf *conf)
 {
     if (conf->lookup_timeout_ms < conf->mount_timeout_ms)
@@ -486,14 +556,25 @@ static void warn_of_timeouts(const struct fp_conf *conf)
             conf->lookup_timeout_ms, conf->mount_timeout_ms);
 }
 
+static struct loaded *create(void)
+{
+    struct loaded *l = calloc(1, sizeof(*l));
+
+    if (l == NULL)
+        return NULL;
+    set_defaults(&whole, &l->conf);
+    set_defaults(&fleet, &l->fleet);
+    return l;
+}
+
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
 {
     struct loaded *l = create();
     struct fp_conf *conf = l != NULL ? &l->conf : NULL;
 
     if (l != NULL
-        && (parse_file(l->cfg, file) == -1 || override(l->cfg, overrides, n) == -1 || take(l) == -1
-            || take_identity(conf) == -1))
+        && ((file != NULL && !take_file(l, open(file, O_RDONLY | O_CLOEXEC), file, true))
+            || !override(l, overrides, n, true) || take_identity(conf) == -1))
         fp_conf_destroy(&conf);
     if (conf != NULL)
         warn_of_timeouts(conf);
@@ -506,12 +587,12 @@ struct fp_conf *fp_conf_read(const char *file, bool *socket_given_r)
     struct fp_conf *conf = l != NULL ? &l->conf : NULL;
 
     *socket_given_r = false;
-    if (l != NULL && (parse_file(l->cfg, file) == -1 || take(l) == -1))
+    if (l != NULL && !take_file(l, open(file, O_RDONLY | O_CLOEXEC), file, true))
         fp_conf_destroy(&conf);
-    if (conf != NULL) {
-        *socket_given_r = cfg_size(l->cfg, "socket") > 0;
-        warn_of_timeouts(conf);
-    }
+    if (conf == NULL)
+        return NULL;
+    *socket_given_r = (l->given & 1) != 0; /* its row is the first */
+    warn_of_timeouts(conf);
     return conf;
 }
 
@@ -526,35 +607,31 @@ struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *o
     }
     conf->uid = now->uid;
     conf->gid = now->gid;
-    if (parse_fd(l->cfg, fd, "the configuration") == -1 || override(l->cfg, overrides, n) == -1
-        || take(l) == -1)
+    if (!take_file(l, fd, "the configuration", false) || !override(l, overrides, n, false))
         fp_conf_destroy(&conf);
     return conf;
-}
-
-static bool is_same(const struct setting *s, const struct fp_conf *a, const struct fp_conf *b)
-{
-    const char *one = (const char *)a + s->offset, *other = (const char *)b + s->offset;
-
-    if (s->kind == TEXT)
-        return strcmp(*(const char *const *)one, *(const char *const *)other) == 0;
-    return memcmp(one, other, s->size) == 0;
 }
 
 bool fp_conf_needs_restart(const struct fp_conf *now, const struct fp_conf *new, char *keys, size_t size)
 {
     size_t len = 0;
 
-    for (size_t i = 0; i <= SETTINGS && len < size; i++) {
-        const struct setting *s = &settings[i];
+    for (size_t i = 0; i < whole.n && len < size; i++) {
+        const struct setting *s = &whole.rows[i];
 
-        if (i < SETTINGS ? s->effect == RELOAD || is_same(s, now, new)
-                         : fp_conf_roots_equal(now->roots, new->roots))
-            continue;
-        len += (size_t)snprintf(keys + len, size - len, "%s%s", len > 0 ? ", " : "",
-                                i < SETTINGS ? s->key : "roots");
+        if (s->effect == RESTART && !is_same(s, now, new))
+            len += (size_t)snprintf(keys + len, size - len, "%s%s", len > 0 ? ", " : "", s->key);
     }
     return len > 0;
+}
+
+bool fp_fleet_settings_equal(const struct fp_fleet_settings *a, const struct fp_fleet_settings *b)
+{
+    for (size_t i = 0; i < fleet.n; i++) {
+        if (!is_same(&fleet.rows[i], a, b))
+            return false;
+    }
+    return true;
 }
 
 void fp_conf_destroy(struct fp_conf **conf)
@@ -563,10 +640,10 @@ void fp_conf_destroy(struct fp_conf **conf)
 
     if (l == NULL)
         return;
-    if (l->cfg != NULL)
-        cfg_free(l->cfg);
-    free(l->roots);
+    drop_paths(&l->conf.roots);
+    drop_paths(&l->fleet.roots);
     free(l->mounts);
+    free(l->text);
     free(l);
     *conf = NULL;
 }

@@ -3,12 +3,11 @@
 #include "conf/conf_fleet.h"
 
 #include <arpa/inet.h>
-#include <confuse.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "conf/conf_check.h"
+#include "conf/conf_text.h"
 #include "wire/packet.h"
 
 #define DEFAULT_PORT 6379
@@ -16,7 +15,7 @@
 #define MAX_DB       65535
 #define MAX_NAME     64
 #define MAX_USER     128
-#define MAX_STREAM   10000000
+#define MAX_ROOTS    64
 #define SCHEME_TCP   "redis://"
 #define SCHEME_TLS   "rediss://"
 #define SCHEME_UNIX  "unix:"
@@ -82,135 +81,51 @@ static bool parse_url(const char *url, struct fp_fleet_settings *s)
 
 /* ---- checks ---- */
 
-static const char *last_text(cfg_opt_t *opt)
+bool fp_conf_fleet_check_url(const struct fp_conf_text *t, const char *key, const char *url)
 {
-    return cfg_opt_getnstr(opt, cfg_opt_size(opt) - 1);
-}
-
-static int check_url(cfg_t *cfg, cfg_opt_t *opt)
-{
-    const char *url = last_text(opt);
     struct fp_fleet_settings s;
 
+    (void)key;
     if (begins(url, SCHEME_TLS))
-        cfg_error(cfg,
-                  "url = \"%s\": there is no TLS to Redis; let stunnel or the like carry "
-                  "it, and give its local address",
-                  url);
-    else if (!parse_url(url, &s))
-        cfg_error(cfg,
-                  "url = \"%s\" is no redis://ADDRESS:PORT/DATABASE or unix:/PATH; ADDRESS "
-                  "is one in numbers, for the daemon waits for no name server",
-                  url);
-    else
-        return 0;
-    return -1;
+        return fp_conf_mistake(t,
+                               "url = \"%s\": there is no TLS to Redis; let stunnel or the like carry "
+                               "it, and give its local address",
+                               url);
+    return parse_url(url, &s)
+           || fp_conf_mistake(t,
+                              "url = \"%s\" is no redis://ADDRESS:PORT/DATABASE or unix:/PATH; ADDRESS "
+                              "is one in numbers, for the daemon waits for no name server",
+                              url);
 }
 
-static int check_name(cfg_t *cfg, cfg_opt_t *opt)
+bool fp_conf_fleet_check_name(const struct fp_conf_text *t, const char *key, const char *name)
 {
-    const char *name = last_text(opt);
     const size_t len = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                     "0123456789._-");
 
-    if (len > 0 && len <= MAX_NAME && name[len] == '\0')
-        return 0;
-    cfg_error(cfg, "name = \"%s\": use 1 to %d letters, digits, dots, hyphens and underscores", name,
-              MAX_NAME);
-    return -1;
+    return (len > 0 && len <= MAX_NAME && name[len] == '\0')
+           || fp_conf_mistake(t, "%s = \"%s\": use 1 to %d letters, digits, dots, hyphens and underscores", key,
+                              name, MAX_NAME);
 }
 
-static int check_user(cfg_t *cfg, cfg_opt_t *opt)
+bool fp_conf_fleet_check_user(const struct fp_conf_text *t, const char *key, const char *user)
 {
-    if (strlen(last_text(opt)) <= MAX_USER)
-        return 0;
-    cfg_error(cfg, "user has more than %d bytes", MAX_USER);
-    return -1;
+    return strlen(user) <= MAX_USER || fp_conf_mistake(t, "%s has more than %d bytes", key, MAX_USER);
 }
 
-static int check_stream_max(cfg_t *cfg, cfg_opt_t *opt)
+bool fp_conf_fleet_finish(const struct fp_conf_text *t, struct fp_fleet_settings *s)
 {
-    const long v = cfg_opt_getnint(opt, 0);
+    size_t n = 0;
 
-    if (v >= 1 && v <= MAX_STREAM)
-        return 0;
-    cfg_error(cfg, "stream_max = %ld is out of range: use 1 to %d", v, MAX_STREAM);
-    return -1;
-}
-
-/* Checks the keys of the section together. */
-static int check_fleet(cfg_t *cfg, cfg_opt_t *opt)
-{
-    cfg_t *section = cfg_opt_getnsec(opt, 0);
-    const unsigned n = cfg_size(section, "roots");
-
+    while (s->roots[n] != NULL)
+        n++;
     if (!HAVE_HIREDIS)
-        cfg_error(cfg, "fleet: this program was built without Redis; install libhiredis-dev "
-                       "(hiredis-devel), then configure and make it again");
-    else if (cfg_getstr(section, "url")[0] == '\0')
-        cfg_error(cfg, "fleet needs a url: where Redis is");
-    else if (n == 0 || n > FP_MAX_FLEET_ROOTS)
-        cfg_error(cfg, "fleet needs roots, at most %d: the trees that its machines share",
-                  FP_MAX_FLEET_ROOTS);
-    else if (cfg_getstr(section, "user")[0] != '\0' && cfg_getstr(section, "password_file")[0] == '\0')
-        cfg_error(cfg, "fleet has a user but no password_file");
-    else
-        return 0;
-    return -1;
-}
-
-/* ---- for conf.c ---- */
-
-cfg_opt_t fp_conf_fleet_section(void)
-{
-    static cfg_opt_t opts[] = {
-        CFG_STR("url", "", CFGF_NONE),
-        CFG_STR("user", "", CFGF_NONE),
-        CFG_STR("password_file", "", CFGF_NONE),
-        CFG_STR("name", "default", CFGF_NONE),
-        CFG_STR_LIST("roots", "{}", CFGF_NONE),
-        CFG_BOOL("publish_changes", cfg_false, CFGF_NONE),
-        CFG_INT_CB("stream_max", 10000, CFGF_NONE, fp_conf_parse_number),
-        CFG_END(),
-    };
-    const cfg_opt_t section = CFG_SEC("fleet", opts, CFGF_NONE);
-
-    return section;
-}
-
-void fp_conf_fleet_check(cfg_t *cfg)
-{
-    cfg_set_validate_func(cfg, "fleet|url", check_url);
-    cfg_set_validate_func(cfg, "fleet|user", check_user);
-    cfg_set_validate_func(cfg, "fleet|password_file", fp_conf_check_path);
-    cfg_set_validate_func(cfg, "fleet|name", check_name);
-    cfg_set_validate_func(cfg, "fleet|roots", fp_conf_check_path);
-    cfg_set_validate_func(cfg, "fleet|stream_max", check_stream_max);
-    cfg_set_validate_func(cfg, "fleet", check_fleet);
-}
-
-bool fp_conf_fleet_take(cfg_t *cfg, struct fp_fleet_settings *s)
-{
-    cfg_t *section = cfg_getsec(cfg, "fleet");
-    const unsigned n = cfg_size(section, "roots");
-
-    memset(s, 0, sizeof(*s));
-    if (!parse_url(cfg_getstr(section, "url"), s))
-        return false;
-    s->user = cfg_getstr(section, "user");
-    s->password_file = cfg_getstr(section, "password_file");
-    s->name = cfg_getstr(section, "name");
-    s->publish_changes = cfg_getbool(section, "publish_changes");
-    s->stream_max = cfg_getint(section, "stream_max");
-    for (unsigned i = 0; i < n; i++)
-        s->roots[i] = cfg_getnstr(section, "roots", i);
-    return true;
-}
-
-bool fp_fleet_settings_equal(const struct fp_fleet_settings *a, const struct fp_fleet_settings *b)
-{
-    return fp_conf_roots_equal(a->roots, b->roots) && strcmp(a->url, b->url) == 0
-           && strcmp(a->user, b->user) == 0 && strcmp(a->password_file, b->password_file) == 0
-           && strcmp(a->name, b->name) == 0 && a->publish_changes == b->publish_changes
-           && a->stream_max == b->stream_max;
+        return fp_conf_mistake(t, "fleet: this program was built without Redis; install libhiredis-dev "
+                                  "(hiredis-devel), then configure and make it again");
+    if (!parse_url(s->url, s))
+        return fp_conf_mistake(t, "fleet needs a url: where Redis is");
+    if (n == 0 || n > MAX_ROOTS)
+        return fp_conf_mistake(t, "fleet needs roots, at most %d: the trees that its machines share", MAX_ROOTS);
+    return s->user[0] == '\0' || s->password_file[0] != '\0'
+           || fp_conf_mistake(t, "fleet has a user but no password_file");
 }

@@ -7,11 +7,9 @@
 
 #include <stdbool.h>
 
-#define FP_MAX_FLEET_HOST  64
-#define FP_MAX_FLEET_ROOTS 64
+#define FP_MAX_FLEET_HOST 64
 
-struct cfg_opt_t;
-struct cfg_t;
+struct fp_conf_text;
 
 /* The configuration owns the strings. */
 struct fp_fleet_settings {
@@ -23,7 +21,7 @@ struct fp_fleet_settings {
     const char *user;          /* "": Redis' default user */
     const char *password_file; /* "": none */
     const char *name;
-    const char *roots[FP_MAX_FLEET_ROOTS + 1]; /* NULL-terminated, normal form */
+    const char *const *roots;  /* NULL-terminated, normal form */
     bool publish_changes;
     long stream_max;
 };
@@ -31,11 +29,11 @@ struct fp_fleet_settings {
 /* True if all settings are the same: the fleet need not connect anew. */
 bool fp_fleet_settings_equal(const struct fp_fleet_settings *a, const struct fp_fleet_settings *b);
 
-/* For conf.c: the section's row in the table of settings, and the checks of its keys. */
-struct cfg_opt_t fp_conf_fleet_section(void);
-void fp_conf_fleet_check(struct cfg_t *cfg);
-
-/* Takes the settings of a checked section; the strings stay cfg's.  False: there is no fleet, url is "". */
-bool fp_conf_fleet_take(struct cfg_t *cfg, struct fp_fleet_settings *settings_r);
+/* For conf.c: checks of single values, and of the section, which end with a message where they fail. */
+bool fp_conf_fleet_check_url(const struct fp_conf_text *t, const char *key, const char *url);
+bool fp_conf_fleet_check_name(const struct fp_conf_text *t, const char *key, const char *name);
+bool fp_conf_fleet_check_user(const struct fp_conf_text *t, const char *key, const char *user);
+/* Also sets what the url says. */
+bool fp_conf_fleet_finish(const struct fp_conf_text *t, struct fp_fleet_settings *s);
 
 #endif

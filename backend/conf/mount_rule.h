@@ -6,13 +6,8 @@
 #ifndef FP_MOUNT_RULE_H
 #define FP_MOUNT_RULE_H
 
-#include <stdbool.h>
-
 /* How changes are to be noticed; FP_BY_AUTO: by the file system's type. */
 enum fp_watch_by { FP_BY_AUTO = -1, FP_BY_TTL, FP_BY_INOTIFY };
-
-/* Takes "auto", "ttl" and "inotify".  False for any other name. */
-bool fp_watch_by_parse(const char *name, int *by_r);
 
 /* One `mount "POINT" { ... }` section of the configuration. */
 struct fp_mount_rule {

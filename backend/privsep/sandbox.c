@@ -96,7 +96,6 @@ static const struct narrowed daemon_narrowed[] = {
                              BITS(1, ~(scmp_datum_t)(SOCK_CLOEXEC | SOCK_NONBLOCK), SOCK_DGRAM) } },
     { SCMP_SYS(fallocate), 1, { IS(1, 0) } },
     { SCMP_SYS(ioctl), 1, { IS(1, FIONREAD) } },
-    { SCMP_SYS(ioctl), 1, { IS(1, TCGETS) } },      /* isatty(3) in libconfuse's scanner */
     /* sd_notify(3) */
     { SCMP_SYS(setsockopt), 2, { IS(1, SOL_SOCKET), IS(2, SO_SNDBUF) } },
     { SCMP_SYS(setsockopt), 2, { IS(1, SOL_SOCKET), IS(2, SO_SNDBUFFORCE) } },

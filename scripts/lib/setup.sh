@@ -24,7 +24,7 @@ fi
 # apache2-bin is the server without its service: nothing of it is started, now or at boot.
 fp_packages=(
     apache2-bin apache2-dev libapr1-dev libaprutil1-dev check libev-dev libsodium-dev
-    uthash-dev libconfuse-dev libhiredis-dev libseccomp-dev autoconf automake libtool pkg-config make gcc libc6-dev
+    uthash-dev libhiredis-dev libseccomp-dev autoconf automake libtool pkg-config make gcc libc6-dev
     fuse3 libfuse3-dev libcurl4-openssl-dev libssl-dev strace python3 python3-pytest curl openssl
 )
 

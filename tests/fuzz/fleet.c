@@ -20,7 +20,7 @@ static const struct fp_fleet_settings settings = {
     .user = "",
     .password_file = "",
     .name = "fuzz",
-    .roots = { "/srv", "/data/a" },
+    .roots = (const char *const[]){ "/srv", "/data/a", NULL },
     .stream_max = 100,
 };
 static int peers[LINKS] = { -1, -1 };

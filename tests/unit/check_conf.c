@@ -375,6 +375,8 @@ START_TEST(log_targets_levels_and_ways_of_watching)
     assert_refused(NULL, "log_level=", "log_level", NULL);
     assert_refused("watch = \"loud\"\n", NULL, "loud", "inotify or ttl");
     assert_refused("watch = \"fanotify\"\n", NULL, "fanotify", "auto");
+    assert_refused("watch = \"TTL\"\n", NULL, "TTL", "auto");
+    assert_refused("watch = \"inotify2\"\n", NULL, "inotify2", "auto");
     assert_refused(NULL, "watch=", "watch", NULL);
 }
 END_TEST

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mistakes that libconfuse would take: conf_text.h. */
+/* The text of a configuration: conf_text.h. */
 #include "config.h"
 #include "conf/conf_text.h"
 
 #include "changes/mounts.h"
 #include "conf_kit.h"
 
-/* Settings of which libconfuse would take the last one, mix them, or leave some out. */
+/* No setting takes the place of another one. */
 START_TEST(settings_given_twice)
 {
     static const struct {
@@ -24,12 +24,13 @@ START_TEST(settings_given_twice)
         { "fleet {\n# c\nroots = {\"/a\",\n\"/a\"} }\n", "\"/a\" twice", "conf:4" },
         { "fleet { url = \"unix:/r\" roots = {\"/a\"} }\nfleet { name = \"b\" }\n", "fleet is given twice",
           "conf:2" },
-        { "fleet { url = \"unix:/r\" roots = {\"/a\"} }\nfleet|roots = {}\n", "given in the section",
+        { "fleet { url = \"unix:/r\" roots = {\"/a\"} }\nfleet|roots = {}\n", "no setting",
           "conf:2" },
-        { "mount \"/a\" { }\nmount|ttl_ms = 5\n", "given in the section", "conf:2" },
+        { "mount \"/a\" { }\nmount|ttl_ms = 5\n", "no setting", "conf:2" },
         { "\"workers\" = 2\n", "no quotes", "conf:1" },
-        { "'work\\x65rs' = 2\n", "no quotes", "conf:1" },
-        { "${HOME} = 2\n", "no quotes", "conf:1" },
+        { "'work\\x65rs' = 2\n", "backslash", "conf:1" },
+        { "${HOME} = 2\n", "no setting", "conf:1" },
+        { "log = \"/${HOME}\\n\"\n", "backslash", "conf:1" },
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)

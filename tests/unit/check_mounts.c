@@ -18,24 +18,6 @@ static const char *by_of(uint32_t id)
     return fp_verdict_text(known(id)->traits.verdict);
 }
 
-/* ---- names ---- */
-
-START_TEST(names_of_ways)
-{
-    int by = 5;
-
-    ck_assert(fp_watch_by_parse("ttl", &by));
-    ck_assert_int_eq(by, FP_BY_TTL);
-    ck_assert(fp_watch_by_parse("inotify", &by));
-    ck_assert_int_eq(by, FP_BY_INOTIFY);
-    ck_assert(fp_watch_by_parse("auto", &by));
-    ck_assert_int_eq(by, FP_BY_AUTO);
-    ck_assert(!fp_watch_by_parse("", &by));
-    ck_assert(!fp_watch_by_parse("TTL", &by));
-    ck_assert(!fp_watch_by_parse("inotify2", &by));
-}
-END_TEST
-
 /* ---- the file ---- */
 
 START_TEST(fields_are_taken)
@@ -576,7 +558,6 @@ static Suite *make_suite(void)
     Suite *s = suite_create("mounts");
     TCase *t = unit_add_case(s, "table", setup, teardown, 0);
 
-    tcase_add_test(t, names_of_ways);
     tcase_add_test(t, fields_are_taken);
     tcase_add_test(t, listed_by_id);
     tcase_add_test(t, mounts_whose_links_are_not_followed);

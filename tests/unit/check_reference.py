@@ -22,10 +22,9 @@ MESSAGE = re.compile(r"\bFP0\d{3}\b")
 LOGGED = re.compile(r"\bfp_log\(\s*[^,;]+?,\s*(\w+),")
 COUNTER = re.compile(r"^ *(?:#define \w+\(ROW\) \\\n *)?ROW\((\w+),", re.M)
 DIRECTIVE = re.compile(r'\bAP_INIT_\w+\(\s*"(\w+)"')
-NUMBER = re.compile(r"\bNUMBER_OF\((fp_conf|fp_mount_rule), (\w+), (\w+), (-?\d+), (\d+), (\d+)\)")
-WORD = re.compile(r'\b(?:TEXT_OF\(|WORD_OF\(fp_conf, ")(\w+)"?, (?:\w+, )*(FP_DEFAULT_SOCKET|"[^"]*"),')
-BOOLEAN = re.compile(r'\{ "(\w+)", FIELD\(fp_conf, \w+\), \w+, BOOLEAN, (true|false),')
-FLEET = re.compile(r'\bCFG_(?:STR|BOOL|INT_CB)\("(\w+)", ("[^"]*"|\w+),')
+NUMBER = re.compile(r"\bNUMBER_OF\((fp_conf|fp_mount_rule|fp_fleet_settings), (\w+), (\w+), (-?\d+), (\d+), (\d+)\)")
+WORD = re.compile(r'\b(?:TEXT|WORD)_OF\((\w+), "?(\w+)"?, (?:\w+, )*(FP_DEFAULT_SOCKET|"[^"]*"),')
+BOOLEAN = re.compile(r'\bBOOLEAN_OF\((\w+), (\w+), \w+, (true|false)\)')
 OUTCOME = re.compile(r'\[FP_COUNT_\w+\] = \{ "(\w+)", (?:"(\w+)"|NULL) \}')
 
 
@@ -94,12 +93,12 @@ def numbers(struct):
     return {key: rest for of, key, *rest in NUMBER.findall(text("backend/conf/conf.c")) if of == struct}
 
 
-def words():
+def words(struct="fp_conf"):
     """The default of each setting that is no number, without quotes."""
     source = text("backend/conf/conf.c")
     socket = re.search(r"FP_SOCKET=(/[^\]]*)", text("configure.ac")).group(1)
     found = WORD.findall(source) + BOOLEAN.findall(source)
-    return {key: default.replace("FP_DEFAULT_SOCKET", socket).strip('"') for key, default in found}
+    return {key: default.replace("FP_DEFAULT_SOCKET", socket).strip('"') for of, key, default in found if of == struct}
 
 
 def default_in_page(key, default):
@@ -143,7 +142,7 @@ def example():
     shares = {f"{key}: 1/{share}" for key, (share, *_) in by_memory().items()}
     in_page = {f"{key}: {share}" for key, share in re.findall(r"^#(\w+) = .*; else (1/\d+) of the memory", general, re.M)}
     yield "share of the memory", shares, in_page, "conf/flashpached.conf"
-    defaults = {key: default.replace("cfg_", "").strip('"') for key, default in FLEET.findall(text("backend/conf/conf_fleet.c"))}
+    defaults = words("fp_fleet_settings") | {key: default for key, (_, default, *_) in numbers("fp_fleet_settings").items()}
     del defaults["url"]                         # which a fleet needs
     in_page = {f"{key} = {default}" for key, default in shown_defaults(fleet, " +").items() if key in defaults}
     yield "default of a fleet", {f"{key} = {default}" for key, default in defaults.items()}, in_page, "conf/flashpached.conf"
