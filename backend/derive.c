@@ -57,14 +57,14 @@ static size_t derive_bytes(size_t set, size_t share, const struct bounds *b)
     return share > b->most ? b->most : share < b->least ? b->least : share;
 }
 
-static size_t derive_contents(const struct flashpached *d, const struct fp_conf *c)
+static size_t derive_contents(const struct flashpached *d)
 {
-    return derive_bytes(c->max_content_bytes, d->memory / CONTENTS_SHARE, &for_contents);
+    return derive_bytes(d->conf->max_content_bytes, d->memory / CONTENTS_SHARE, &for_contents);
 }
 
-static size_t derive_answers(const struct flashpached *d, const struct fp_conf *c)
+static size_t derive_answers(const struct flashpached *d)
 {
-    return derive_bytes(c->max_answer_bytes, d->memory / ANSWERS_SHARE, &for_answers);
+    return derive_bytes(d->conf->max_answer_bytes, d->memory / ANSWERS_SHARE, &for_answers);
 }
 
 bool fp_derive_fits(const struct flashpached *d, const struct fp_conf *c)
@@ -90,7 +90,7 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
     size_t reserve = fp_derive_connections(d, c) + 2 * c->workers + OWN_DESCRIPTORS;
     size_t most = d->descriptors > reserve + LEAST_FILES ? d->descriptors - reserve : LEAST_FILES;
 
-    l->files = c->max_descriptors != 0 ? c->max_descriptors : most;
+    l->files = d->conf->max_descriptors != 0 ? d->conf->max_descriptors : most;
     if (l->files > most) {
         fp_log(FP_LOG_WARNING, 7,
                "the limit of %zu descriptors leaves %zu for open files: "
@@ -99,7 +99,7 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
                d->descriptors, most);
         l->files = most;
     }
-    if (c->max_descriptors == 0 && most < FEW_FILES)
+    if (d->conf->max_descriptors == 0 && most < FEW_FILES)
         fp_log(
             FP_LOG_WARNING, 7,
             "the limit of %zu descriptors leaves %zu for open files: others are closed for them and opened again "
@@ -109,15 +109,15 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
     /* Files that requests ask for come first. */
     l->open_dirs = l->files / OPEN_DIRS_SHARE + 1;
     l->files -= l->files / OPEN_DIRS_SHARE;
-    l->directories = c->max_entries;
-    l->negatives = c->max_negative;
+    l->directories = d->conf->max_entries;
+    l->negatives = d->conf->max_negative;
     if (c->max_bytes == FP_CONF_BY_MEMORY && d->memory / ENTRIES_SHARE < for_entries.most)
         fp_log(
             FP_LOG_INFO, 7,
             "there are %zu MiB of memory: at most %zu for entries, %zu for contents and %zu for answers; "
             "max_bytes, max_content_bytes and max_answer_bytes set other sizes",
             d->memory / MIB, derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, &for_entries) / MIB,
-            derive_contents(d, c) / MIB, derive_answers(d, c) / MIB);
+            derive_contents(d) / MIB, derive_answers(d) / MIB);
     l->bytes = derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, &for_entries);
     l->watched_ttl_ms = c->watched_ttl_ms;
 }
@@ -179,17 +179,14 @@ static uint32_t derive_leases(const struct fp_cache_limits *l)
     return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
 }
 
-struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_conf *c,
-                                        const struct fp_cache_limits *l)
+struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_cache_limits *l)
 {
-    return (struct fp_tables_sizes){
-        derive_leases(l), derive_answers(d, c), derive_contents(d, c)
-    };
+    return (struct fp_tables_sizes){ derive_leases(l), derive_answers(d), derive_contents(d) };
 }
 
 struct fp_cache_content fp_derive_content(const struct flashpached *d, const struct fp_conf *c)
 {
-    const size_t bytes = derive_contents(d, c), most = fp_contents_most(bytes);
+    const size_t bytes = derive_contents(d), most = fp_contents_most(bytes);
     const size_t file_max = least(c->content_file_max, most);
 
     return (struct fp_cache_content){ .file_max = (uint32_t)file_max,

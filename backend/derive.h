@@ -27,8 +27,7 @@ size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *
 void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *limits_r);
 
 /* How many slots the lease table has, and the bytes of the rings. */
-struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_conf *c,
-                                        const struct fp_cache_limits *limits);
+struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_cache_limits *limits);
 
 /* Up to which size files are kept by their content, 0: none, and how much room larger ones have. */
 struct fp_cache_content fp_derive_content(const struct flashpached *d, const struct fp_conf *c);

@@ -311,7 +311,7 @@ static bool start_cache(struct flashpached *d)
     struct fp_tables_sizes sizes;
 
     fp_derive_limits(d, c, &limits);
-    sizes = fp_derive_tables(d, c, &limits);
+    sizes = fp_derive_tables(d, &limits);
     if (!fp_tables_create(&d->tables, &sizes)) {
         fp_log(FP_LOG_ERROR, 8,
                "cannot make the tables that clients map: %m; lower max_entries, max_negative, "

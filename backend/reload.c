@@ -65,29 +65,6 @@ static void reopen_log(const struct flashpached *d, const struct fp_conf *c)
         report_log(c);
 }
 
-/* Clients notice that the former lease table is retired, and
- * connect again. False: the tables have other sizes still. */
-static bool resize_tables(struct flashpached *d, const struct fp_tables_sizes *sizes)
-{
-    struct fp_tables before = d->tables, after;
-
-    if (fp_tables_are(&before, sizes))
-        return true;
-    if (!fp_tables_create(&after, sizes)) {
-        fp_log(FP_LOG_ERROR, 8, "the tables that clients map keep their sizes: %m");
-        return false;
-    }
-    fp_lease_table_retire(before.leases);
-    d->tables = after;
-    fp_cache_set_lease_table(d->cache, after.leases);
-    fp_cache_forget_contents(d->cache);
-    fp_coherence_set_lease_table(d->coherence, after.leases);
-    fp_dispatch_renew_tables(d->dispatch);
-    fp_listener_renew_tables(d->listener);
-    fp_tables_destroy(&before);
-    return true;
-}
-
 size_t fp_forget(void *ctx, const char *path, size_t len, bool tree)
 {
     const struct flashpached *d = ctx;
@@ -132,15 +109,11 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     const struct fp_dispatch_settings dispatch = fp_derive_dispatch(d, c);
     const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
     const struct fp_cache_content content = fp_derive_content(d, c);
-    struct fp_tables_sizes sizes;
     struct fp_cache_limits limits;
 
     fp_derive_limits(d, c, &limits);
     fp_cache_set_limits(d->cache, &limits);
-    sizes = fp_derive_tables(d, c, &limits);
-    /* Files that the former tables cannot hold must not be read for them. */
-    if (resize_tables(d, &sizes))
-        fp_cache_set_content(d->cache, &content);
+    fp_cache_set_content(d->cache, &content);
     fp_worker_pool_set(d->workers, &workers);
     fp_dispatch_set(d->dispatch, &dispatch);
     fp_slow_set(d->observer.slow, c->slow_log_ms);

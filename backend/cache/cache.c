@@ -73,16 +73,6 @@ void fp_cache_destroy(struct fp_cache **c)
     *c = NULL;
 }
 
-void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t)
-{
-    struct fp_entry *e;
-
-    c->lease_table = t;
-    FP_ENTRIES_FOREACH(e, c)
-    fp_entry_renew_slots(c, e);
-    fp_cache_verify(c);
-}
-
 void fp_cache_set_names(struct fp_cache *c, const struct fp_names *names)
 {
     c->names = names;
@@ -373,18 +363,6 @@ void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uin
 
     if (e != NULL)
         fp_entry_drop_fd(c, e);
-}
-
-void fp_cache_forget_contents(struct fp_cache *c)
-{
-    struct fp_entry *e;
-
-    FP_ENTRIES_FOREACH(e, c)
-    {
-        if (e->content_at != 0)
-            fp_entry_drop_fd(c, e);
-    }
-    fp_cache_verify(c);
 }
 
 size_t fp_cache_evict_files(struct fp_cache *c, size_t n)

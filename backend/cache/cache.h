@@ -80,8 +80,6 @@ bool fp_cache_content_is_used(struct fp_cache *c, const char *path, size_t len, 
 bool fp_cache_move_content(struct fp_cache *c, const char *path, size_t len, uint64_t from, uint64_t to);
 /* The file has no content any more: the next question about it needs a walk; leases go on. */
 void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uint64_t at);
-/* Drops the contents of all files. */
-void fp_cache_forget_contents(struct fp_cache *c);
 
 /* Sets the names of the access files that entries of directories have; without a call they have none.  The
  * list stays the caller's.  Names may be appended to it if everything is forgotten then. */
@@ -121,9 +119,6 @@ struct fp_cache_refresh {
  */
 bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
                            struct fp_cache_refresh *refresh_r);
-
-/* Sets another table of leases, in place of a table that was given up. */
-void fp_cache_set_lease_table(struct fp_cache *c, struct fp_lease_table *t);
 
 /* A directory where a walk may begin. */
 struct fp_cache_base {

@@ -187,12 +187,6 @@ uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e)
     return e->end_slot;
 }
 
-void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e)
-{
-    e->end_slot = FP_NO_SLOT;
-    e->slot = take_slot(c, e);
-}
-
 static void end_leases_on(struct fp_cache *c, const struct fp_entry *e, uint32_t *slot)
 {
     if (c->lease_table == NULL)

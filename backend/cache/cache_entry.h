@@ -236,8 +236,6 @@ void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e);
 
 /* The slot of a directory's leases that end in it; FP_NO_SLOT when there is none. */
 uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e);
-/* Gives the entry slots of the table that the cache has now. */
-void fp_entry_renew_slots(struct fp_cache *c, struct fp_entry *e);
 /* Makes the entry, and leases on it, valid for ttl_ms from seen_ms. */
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e);
 /* To be called when the answer for paths that end in the entry has changed, */

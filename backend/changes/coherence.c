@@ -363,12 +363,6 @@ void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ct
     f->on_beat_ctx = ctx;
 }
 
-void fp_coherence_set_lease_table(struct fp_coherence *f, struct fp_lease_table *t)
-{
-    f->deps.lease_table = t;
-    catch_up(f);
-}
-
 struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f)
 {
     struct fp_coherence_counts counts = f->counts;

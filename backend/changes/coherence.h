@@ -108,9 +108,6 @@ bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount);
  * answer: then the beat goes on as well. */
 void fp_coherence_set_beat(struct fp_coherence *f, bool (*on_beat_done)(void *ctx), void *ctx);
 
-/* Sets another table of leases, in place of a table that was given up. */
-void fp_coherence_set_lease_table(struct fp_coherence *f, struct fp_lease_table *t);
-
 struct fp_coherence_counts fp_coherence_counts(const struct fp_coherence *f);
 
 #endif

@@ -37,7 +37,6 @@ struct fp_connection {
     const struct fp_tables *tables;
     const struct fp_watch *watch;
     const struct fp_sight *sees;
-    bool outdated; /* the peer got other tables than those */
     int sock;
     enum state state;
     ev_io readable, writable;
@@ -162,11 +161,6 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
     static uint8_t buf[FP_MAX_FRAME];
     struct fp_writer w;
 
-    /* The content's place is one in another area than the peer's. */
-    if (conn->outdated && a->content) {
-        fp_connection_refuse(conn, id, FP_FAILED);
-        return;
-    }
     fp_writer_init(&w, buf, sizeof(buf));
     send_frame(conn, fp_answer_encode(&w, id, a), &w, a->fd);
 }
@@ -247,8 +241,6 @@ static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
     switch (conn->state) {
     case EXPECT_HELLO: return greet(conn, f);
     case READY:
-        if (conn->outdated)
-            return FP_CLOSED;
         conn->state = ANSWERING;
         return conn->ops->question(conn->ctx, conn, f);
     default:
@@ -309,11 +301,6 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
     fp_log(FP_LOG_WARNING, 31, "closing a connection: its peer %s",
            conn->state == EXPECT_HELLO ? "said nothing" : "does not read its answer");
     fp_connection_destroy(&conn);
-}
-
-void fp_connection_renew_tables(struct fp_connection *conn)
-{
-    conn->outdated = conn->state != EXPECT_HELLO;
 }
 
 struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,

@@ -45,10 +45,6 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
                                            const struct fp_tables *tables, const struct fp_watch *watch,
                                            const struct fp_sight *sees);
 
-/* Other tables have taken the place of these.  A peer that has the ones before is disconnected at its next
- * question, and gets the new ones when it connects again. */
-void fp_connection_renew_tables(struct fp_connection *conn);
-
 /* Calls closed(), then frees. */
 void fp_connection_destroy(struct fp_connection **conn);
 

@@ -103,14 +103,6 @@ static void admit(struct fp_listener *l, int sock, bool root)
     l->counts.accepted++;
 }
 
-void fp_listener_renew_tables(struct fp_listener *l)
-{
-    struct member *m;
-
-    TAILQ_FOREACH(m, &l->members, link)
-        fp_connection_renew_tables(m->conn);
-}
-
 static bool is_among(gid_t group, const gid_t *groups, size_t n)
 {
     size_t at = 0;

@@ -44,9 +44,6 @@ struct fp_listener_counts {
 /* Returns NULL after logging the problem and the way out; socket and lock are closed then. */
 struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_listener_settings *settings);
 
-/* As fp_connection_renew_tables(), for all connections. */
-void fp_listener_renew_tables(struct fp_listener *l);
-
 /* Closes all connections; removes the socket if it is our own. */
 void fp_listener_destroy(struct fp_listener **l);
 

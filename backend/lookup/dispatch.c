@@ -433,11 +433,6 @@ void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *s
     fp_mount_health_set(d->health, settings->mount_timeout_ms);
 }
 
-void fp_dispatch_renew_tables(struct fp_dispatch *d)
-{
-    fp_publisher_renew_tables(&d->publisher);
-}
-
 void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer)
 {
     d->observer = observer;

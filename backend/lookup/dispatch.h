@@ -55,8 +55,6 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);
 /* The observer hears of all lookups; it must outlive the dispatch. */
 void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer);
-/* The tables have been replaced, at the same place; the cache has forgotten the contents. */
-void fp_dispatch_renew_tables(struct fp_dispatch *d);
 /* Looks up these paths in the background.  The text is one that fp_warm_check() found good; it is freed. */
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len);
 /* True if all paths of that text have been looked up, or there

@@ -55,15 +55,10 @@ fp_status fp_publish_content(struct fp_publisher *p, const char *path, size_t le
     return a->content_at != FP_NO_CONTENT ? FP_OK : FP_FAILED;
 }
 
-void fp_publisher_renew_tables(struct fp_publisher *p)
-{
-    if (p->tables != NULL)
-        fp_contents_set_ops(p->tables->contents, &contents_ops, p);
-}
-
 void fp_publisher_init(struct fp_publisher *p, struct fp_cache *cache, const struct fp_tables *tables)
 {
     p->cache = cache;
     p->tables = tables;
-    fp_publisher_renew_tables(p);
+    if (tables != NULL)
+        fp_contents_set_ops(tables->contents, &contents_ops, p);
 }

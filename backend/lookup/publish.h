@@ -21,8 +21,6 @@ struct fp_publisher {
 
 /* All are the caller's, and outlive it. */
 void fp_publisher_init(struct fp_publisher *p, struct fp_cache *cache, const struct fp_tables *tables);
-/* The tables have been replaced.  The cache has forgotten the contents. */
-void fp_publisher_renew_tables(struct fp_publisher *p);
 
 /* As fp_answer_table_publish(). */
 void fp_publish(struct fp_publisher *p, const char *path, size_t len, const struct fp_answer *a);

@@ -95,7 +95,7 @@ struct fp_answer_table {
     struct bucket *index;
     fp_slot_is_used *is_used;
     void *ctx;
-    size_t size, area_size;
+    size_t area_size;
     int fd;
     uint64_t published;
     struct key key;
@@ -182,7 +182,6 @@ struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is
 
     if (t == NULL)
         return NULL;
-    t->size = bytes;
     t->key = (struct key){ .bytes = t->key_bytes, .size = sizeof(t->key_bytes) };
     t->is_used = is_used;
     t->ctx = ctx;
@@ -205,11 +204,6 @@ void fp_answer_table_destroy(struct fp_answer_table **tp)
     fp_ring_clear(&t->ring);
     fp_close(&t->fd);
     free(t);
-}
-
-size_t fp_answer_table_size(const struct fp_answer_table *t)
-{
-    return t->size;
 }
 
 int fp_answer_table_fd(const struct fp_answer_table *t)

@@ -62,8 +62,6 @@ typedef bool fp_slot_is_used(void *ctx, uint32_t slot, uint32_t generation);
 struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is_used, void *ctx);
 void fp_answer_table_destroy(struct fp_answer_table **t);
 
-/* The size that was asked for when the table was created. */
-size_t fp_answer_table_size(const struct fp_answer_table *t);
 /* The descriptor to send to clients; it stays the table's. */
 int fp_answer_table_fd(const struct fp_answer_table *t);
 

@@ -544,14 +544,6 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q
     return st;
 }
 
-/* True if the connection ended, or is waited on no longer, because the daemon has other tables by now.  It
- * tells of its life in those, on a new connection. */
-static bool has_other_tables(const struct link *link, fp_status st)
-{
-    return (st == FP_CLOSED || st == FP_TIMEOUT) && link->view != NULL
-           && fp_lease_view_is_retired(link->view);
-}
-
 static fp_status ask_with_buffer(struct fp_client *c, struct question *q)
 {
     fp_status st = FP_CLOSED;
@@ -567,10 +559,6 @@ static fp_status ask_with_buffer(struct fp_client *c, struct question *q)
     if (st == FP_CLOSED) {
         if (link.sock != -1)
             drop_idle(c);
-        hang_up(&link);
-        st = ask_afresh(c, id, q, &link);
-    }
-    if (has_other_tables(&link, st) && fp_now_ms() < q->deadline_ms) {
         hang_up(&link);
         st = ask_afresh(c, id, q, &link);
     }

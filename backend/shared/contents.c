@@ -26,7 +26,6 @@ struct item {
 struct fp_contents {
     struct fp_ring ring;
     struct fp_ring_head *area;
-    size_t size;
     int fd;
     const struct fp_contents_ops *ops; /* NULL: none is kept */
     void *ctx;
@@ -83,7 +82,6 @@ struct fp_contents *fp_contents_create(size_t bytes)
 
     if (c == NULL)
         return NULL;
-    c->size = bytes;
     bytes = fp_ring_round(bytes > FP_CONTENTS_LEAST ? bytes : FP_CONTENTS_LEAST);
     c->area = fp_area_create("flashpache-contents", area_size(bytes), F_SEAL_FUTURE_WRITE, &c->fd);
     if (c->area == NULL) {
@@ -114,11 +112,6 @@ void fp_contents_set_ops(struct fp_contents *c, const struct fp_contents_ops *op
 {
     c->ops = ops;
     c->ctx = ctx;
-}
-
-size_t fp_contents_size(const struct fp_contents *c)
-{
-    return c->size;
 }
 
 int fp_contents_fd(const struct fp_contents *c)

@@ -47,8 +47,6 @@ void fp_contents_destroy(struct fp_contents **c);
 /* To be called before the first content. */
 void fp_contents_set_ops(struct fp_contents *c, const struct fp_contents_ops *ops, void *ctx);
 
-/* The size that was asked for when the ring was created. */
-size_t fp_contents_size(const struct fp_contents *c);
 /* The descriptor to send to clients; it stays the ring's. */
 int fp_contents_fd(const struct fp_contents *c);
 

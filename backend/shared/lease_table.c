@@ -97,11 +97,6 @@ void fp_lease_table_retire(struct fp_lease_table *t)
     atomic_store_explicit(&t->area->current_until_ms, 0, memory_order_release);
 }
 
-uint32_t fp_lease_table_count(const struct fp_lease_table *t)
-{
-    return t->n - 1;
-}
-
 int fp_lease_table_generations_fd(const struct fp_lease_table *t)
 {
     return t->area_fd;
@@ -396,11 +391,6 @@ bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint
     const uint64_t until = atomic_load_explicit(&v->area->current_until_ms, memory_order_relaxed);
 
     return until != 0 && (now_ms < until || now_ms - until < silence_ms);
-}
-
-bool fp_lease_view_is_retired(const struct fp_lease_view *v)
-{
-    return atomic_load_explicit(&v->area->current_until_ms, memory_order_relaxed) == 0;
 }
 
 /* *word_r is set if the slot has that generation. */

@@ -56,8 +56,6 @@ struct fp_lease_table;
 struct fp_lease_table *fp_lease_table_create(uint32_t n);
 void fp_lease_table_destroy(struct fp_lease_table **t);
 
-/* How many slots it was created with. */
-uint32_t fp_lease_table_count(const struct fp_lease_table *t);
 
 /* The descriptors to send to clients; they stay the table's. */
 int fp_lease_table_generations_fd(const struct fp_lease_table *t);
@@ -141,8 +139,6 @@ bool fp_lease_view_is_current(const struct fp_lease_view *v, uint64_t now_ms);
 bool fp_lease_view_is_overdue(const struct fp_lease_view *v, uint64_t now_ms);
 /* True if a heartbeat counted less than silence_ms ago; never for a retired table. */
 bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint32_t silence_ms);
-/* True if the daemon has retired the table. */
-bool fp_lease_view_is_retired(const struct fp_lease_view *v);
 /* To be called for a table that is current at now_ms.  True if this is still the slot's
  * generation and has not expired. */
 bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,

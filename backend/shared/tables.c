@@ -26,10 +26,3 @@ void fp_tables_destroy(struct fp_tables *t)
     fp_answer_table_destroy(&t->answers);
     fp_lease_table_destroy(&t->leases);
 }
-
-bool fp_tables_are(const struct fp_tables *t, const struct fp_tables_sizes *sizes)
-{
-    return fp_lease_table_count(t->leases) == sizes->leases
-           && fp_answer_table_size(t->answers) == sizes->answer_bytes
-           && fp_contents_size(t->contents) == sizes->content_bytes;
-}

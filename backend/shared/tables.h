@@ -29,7 +29,5 @@ struct fp_tables {
 bool fp_tables_create(struct fp_tables *t, const struct fp_tables_sizes *sizes);
 /* The tables' memory goes with the last client that maps it. */
 void fp_tables_destroy(struct fp_tables *t);
-/* True if they were created with these sizes. */
-bool fp_tables_are(const struct fp_tables *t, const struct fp_tables_sizes *sizes);
 
 #endif

@@ -126,10 +126,8 @@ static void place(struct fp_cache *c, const char *path, size_t len, uint8_t how)
     fp_cache_content_is_used(c, path, len, at, now_ms);
     if (how % 32 < 16)
         fp_cache_drop_content(c, path, len, at);
-    else if (how % 32 < 30 && fp_cache_move_content(c, path, len, at, last_place + 1))
+    else if (fp_cache_move_content(c, path, len, at, last_place + 1))
         last_place++;
-    else if (how % 32 >= 30)
-        fp_cache_forget_contents(c);
 }
 
 static void run(struct fp_cache *c, const struct fuzz_piece *p)

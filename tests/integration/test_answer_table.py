@@ -3,7 +3,6 @@
 checks them."""
 
 import os
-import signal
 import stat
 
 import pytest
@@ -237,7 +236,7 @@ def test_calls_of_a_hit(lab, root, base, allowed, limits, reads, settled):  # no
 
 
 def test_other_sizes(lab, root, flashpachectl, settled):  # noqa: F811 (settled)
-    """A reload makes other tables; the former ones end, and clients get the new."""
+    """Another daemon makes other tables; the former ones end, and clients get the new."""
     daemon = lab.daemon("resized", ttl_ms=600000).start()
     path = root / "file.txt"
 
@@ -249,7 +248,8 @@ def test_other_sizes(lab, root, flashpachectl, settled):  # noqa: F811 (settled)
     assert wait_for(lambda: ask() or before.valid_answer(os.fsencode(path), DEFAULT), "the answer")
     daemon.settings.update(max_content_bytes=1 << 20, max_answer_bytes=1 << 20)
     daemon.write_config()
-    daemon.signal(signal.SIGHUP)
+    daemon.stop()
+    daemon.start()
     wait_for(lambda: not before.is_current() and not before.is_valid({"slot": 1, "generation": 1}) or
              before.valid_answer(os.fsencode(path), DEFAULT) is None, "the end of the former tables")
     after = Reader(daemon.socket)

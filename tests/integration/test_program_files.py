@@ -270,18 +270,6 @@ def test_a_daemon_that_hangs(program, site, lab):
         assert p("stat", path) == "0"
 
 
-def test_a_reload_with_other_tables(program, site, lab):
-    daemon = lab.daemon("reloads", ttl_ms=60000).start()
-    path = site / "a/b/file.php"
-    with Program(program, site, daemon.socket) as p:
-        assert p("until", path) == "yes"
-        daemon.settings["max_entries"] = 5000
-        daemon.write_config()
-        daemon.signal(signal.SIGHUP)
-        wait_for(lambda: p("count", path) == "0" or "FP0003" in daemon.log_text(), "the former tables to end")
-        wait_for(lambda: p("until", path) == "yes", "answers from the new tables")
-
-
 def test_its_descriptors_are_closed(running, site):
     path = site / "a/b/file.php"
     assert running("until", path) == "yes"

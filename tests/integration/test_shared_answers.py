@@ -4,8 +4,6 @@ on a path. Changes, restarts, purges and reloads end or renew these answers like
 
 import os
 import shutil
-import signal
-from functools import partial
 
 import pytest
 
@@ -204,22 +202,17 @@ def test_after_a_graceful_restart(servers):
 
 
 def test_other_tables(servers, flashpachectl):
-    """A reload with other sizes, another daemon, a purge: right answers, and soon from memory again."""
+    """Another daemon, a purge: right answers, and soon from memory again."""
     server, children = servers("renewed")
     one, other = first_to_answer(children)
 
     def purge():
         assert flashpachectl("-s", server.daemon.socket, "purge", "--all").returncode == 0
 
-    def resize():
-        server.daemon.settings.update(max_answer_bytes=1 << 20, max_content_bytes=1 << 20)
-        server.daemon.write_config()
-        server.daemon.signal(signal.SIGHUP)
-
     def another():
         server.daemon.kill()
         server.daemon.start()
-    for change in (purge, resize, another):
+    for change in (purge, another):
         learn(one, f"/{DEEP}")
         change()
         for connection in (other, one):
@@ -238,7 +231,7 @@ def tables_of(pid):
 
 @pytest.mark.parametrize("mpm", ("prefork", "event"))
 def test_former_tables_are_given_up(servers, mpm):
-    """After reloads and another daemon a child has the present tables alone, and no more descriptors than before, though
+    """After other daemons a child has the present tables alone, and no more descriptors than before, though
     its leases on the former ones would hold for hours."""
     limits = {} if mpm == "prefork" else {"limits": MPM_LIMITS[mpm], "count": 2}
     server, children = servers(f"former-{mpm}", mpm=mpm, **limits)
@@ -248,19 +241,16 @@ def test_former_tables_are_given_up(servers, mpm):
         for path in (*LARGE, *SMALL) * 2:
             learn(connection, path)
 
-    def reload(megabytes):
+    def another(megabytes):
+        server.daemon.kill()
         server.daemon.settings.update(max_answer_bytes=megabytes << 20)
         server.daemon.write_config()
-        server.daemon.signal(signal.SIGHUP)
-
-    def another():
-        server.daemon.kill()
         server.daemon.start()
     use()
     descriptors = fd_count(child)
-    for change in (*(partial(reload, megabytes) for megabytes in (1, 2, 3)), another):
+    for megabytes in (1, 2, 3):
         former = tables_of(child)
-        change()
+        another(megabytes)
         wait_for(lambda: learn(connection, f"/{DEEP}") and len(now := tables_of(child)) == 1 and now != former,
                  "the present tables alone")
         assert fd_count(child) <= descriptors

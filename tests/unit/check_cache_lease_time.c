@@ -99,19 +99,9 @@ START_TEST(an_older_walk_changes_nothing)
 }
 END_TEST
 
-/* ---- another table ---- */
+/* ---- slots ---- */
 
-static void another_table(uint32_t n)
-{
-    struct fp_lease_table *before = lease_table;
-
-    fp_lease_table_retire(lease_table);
-    new_table(n);
-    fp_cache_set_lease_table(cache, lease_table);
-    fp_lease_table_destroy(&before);
-}
-
-START_TEST(every_entry_has_a_slot_of_it)
+START_TEST(every_entry_has_a_slot)
 {
     static const char *const paths[] = { "/a/b/f", "/a/no", "/a/b", "/", "/l" };
     bool taken[SLOTS + 1] = { false };
@@ -121,7 +111,6 @@ START_TEST(every_entry_has_a_slot_of_it)
     walked("/l", "dl");
     for (size_t i = 0; i < 5; i++)
         take_lease(paths[i]);
-    another_table(SLOTS / 2);
     for (size_t i = 0; i < 5; i++) {
         const struct kit_lease l = take_lease(paths[i]);
 
@@ -135,40 +124,8 @@ START_TEST(every_entry_has_a_slot_of_it)
 }
 END_TEST
 
-START_TEST(use_of_it_is_seen)
-{
-    struct kit_lease l;
-
-    walked("/f", "df");
-    another_table(SLOTS * 2);
-    l = take_lease("/f");
-    use(&l);
-    ck_assert_str_eq(told_soon(eighths(4)), "/ /f");
-    walked("/f", "df1");
-    ck_assert(!holds_at(&l, kit_now_ms));
-}
-END_TEST
-
-START_TEST(leases_of_the_one_before_are_over)
-{
-    struct fp_lease_view *before = view;
-
-    walked("/f", "df");
-    take_lease("/f");
-    fp_lease_table_heartbeat(lease_table, kit_now_ms);
-    ck_assert(fp_lease_view_is_current(view, kit_now_ms));
-    fp_lease_view_retain(before);
-    another_table(SLOTS);
-    ck_assert(!fp_lease_view_is_current(before, 0));
-    ck_assert(!fp_lease_view_is_current(before, kit_now_ms));
-    fp_lease_table_heartbeat(lease_table, kit_now_ms);
-    ck_assert(!fp_lease_view_is_current(before, kit_now_ms));
-    fp_lease_view_release(&before);
-}
-END_TEST
-
-/* An evicted entry gives its slot back there, once. */
-START_TEST(slots_of_it_are_given_back)
+/* An evicted entry gives its slot back, once. */
+START_TEST(slots_are_given_back)
 {
     bool seen[SLOTS + 1] = { false };
     uint32_t slot;
@@ -176,26 +133,12 @@ START_TEST(slots_of_it_are_given_back)
 
     walked("/a/b/f", "dddf");
     take_lease("/a/b");
-    another_table(SLOTS);
-    take_lease("/a/b");
     fp_cache_clear(cache);
     for (; (slot = fp_lease_table_take(lease_table)) != FP_NO_SLOT; n++) {
         ck_assert(!seen[slot]);
         seen[slot] = true;
     }
     ck_assert_uint_eq(n, SLOTS);
-}
-END_TEST
-
-START_TEST(a_table_that_is_too_small)
-{
-    walked("/a/b/f", "dddf");
-    another_table(2);
-    ck_assert(known("/a/b/f"));
-    ck_assert(!answer.leasable);
-    ck_assert_str_eq(told_soon(eighths(4)), "/ /a /a/b /a/b/f");
-    another_table(SLOTS);
-    take_lease("/a/b/f");
 }
 END_TEST
 
@@ -210,11 +153,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_walk_that_finds_a_change_ends_them);
     tcase_add_test(t, an_older_walk_changes_nothing);
     t = unit_add_case(s, "tables", setup, teardown, 0);
-    tcase_add_test(t, every_entry_has_a_slot_of_it);
-    tcase_add_test(t, use_of_it_is_seen);
-    tcase_add_test(t, leases_of_the_one_before_are_over);
-    tcase_add_test(t, slots_of_it_are_given_back);
-    tcase_add_test(t, a_table_that_is_too_small);
+    tcase_add_test(t, every_entry_has_a_slot);
+    tcase_add_test(t, slots_are_given_back);
     return s;
 }
 

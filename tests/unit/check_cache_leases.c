@@ -307,12 +307,13 @@ END_TEST
 START_TEST(marks_do_not_make_evictions_long)
 {
     const struct fp_cache_limits limits = { 10, 10, 10, 1000, SIZE_MAX, WATCHED_TTL, 0 };
+    const uint32_t slots = 2000;
     struct fp_cache_counts before, after;
     char path[32];
 
-    start(&limits, 2000);
+    start(&limits, slots);
     for (int i = 0; i < 1200; i++) {
-        for (uint32_t slot = 1; slot <= fp_lease_table_count(lease_table); slot++)
+        for (uint32_t slot = 1; slot <= slots; slot++)
             fp_lease_view_reference(view, slot);
         snprintf(path, sizeof(path), "/none%d", i);
         before = fp_cache_counts(cache);

@@ -411,34 +411,6 @@ START_TEST(daemon_that_was_silent_for_a_moment_is_waited_for)
 }
 END_TEST
 
-/* Its tables get other sizes while the client waits; it would answer on the old connection as well. */
-static void *be_slow_and_renew_the_tables(void *arg)
-{
-    struct fp_lease_table *before = d.leases;
-    uint64_t id;
-
-    if (!d_greet() || !d_question(&id))
-        return arg;
-    d.leases = fp_lease_table_create(4);
-    fp_lease_table_heartbeat(d.leases, unit_now_ms() + TIMEOUT_MS);
-    fp_lease_table_retire(before);
-    d_wait_for_end();
-    if (d_greet() && d_question(&id))
-        d_answer(id);
-    fp_lease_table_destroy(&before);
-    return arg;
-}
-
-START_TEST(daemon_with_new_tables_is_asked_anew_at_once)
-{
-    start(be_slow_and_renew_the_tables);
-    ck_assert_int_eq((int)ask(), FP_OK);
-    assert_answered();
-    join();
-    ck_assert_uint_eq(d.connections, 2);
-}
-END_TEST
-
 /* ---- a daemon that is gone ---- */
 
 #define FIRST_PAUSE_MS 25 /* ABSENT_FIRST_MS of client.c */
@@ -660,7 +632,6 @@ int main(void)
     tcase_add_test(t, timeout_is_that_of_the_whole_question);
     tcase_add_test(t, hanging_daemon_is_left_alone_for_a_while);
     tcase_add_test(t, daemon_that_was_silent_for_a_moment_is_waited_for);
-    tcase_add_test(t, daemon_with_new_tables_is_asked_anew_at_once);
     tcase_add_test(t, no_time_is_left_to_connect_again);
     t = unit_add_case(s, "gone", setup, teardown, 20);
     tcase_add_test(t, no_daemon_at_all);

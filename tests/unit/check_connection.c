@@ -138,23 +138,6 @@ static int hear(uint8_t type)
     return fd;
 }
 
-static int hear_status(void)
-{
-    uint8_t buf[64];
-    ssize_t n;
-
-    ck_assert(unit_wait_readable(peer, PATIENCE_MS));
-    n = recv(peer, buf, sizeof(buf), 0);
-    ck_assert_int_gt(n, FP_FRAME_HEADER);
-    return buf[FP_FRAME_HEADER];
-}
-
-static void renew(const struct fp_tables *now)
-{
-    tables = *now;
-    fp_connection_renew_tables(conn);
-}
-
 static bool is_same_file(int a, int b)
 {
     struct stat x, y;
@@ -182,16 +165,6 @@ static void assert_welcomed_with(const struct fp_tables *wanted)
     fp_close(&contents);
 }
 
-/* No error comes first. */
-static void assert_hung_up_on(void)
-{
-    uint8_t buf[64];
-
-    ck_assert(unit_wait_readable(peer, PATIENCE_MS));
-    ck_assert_int_eq(recv(peer, buf, sizeof(buf), 0), 0);
-    ck_assert_ptr_null(conn);
-}
-
 static void answer(void)
 {
     static struct fp_answer a;
@@ -215,108 +188,12 @@ START_TEST(one_table)
 }
 END_TEST
 
-START_TEST(a_peer_with_the_table_of_before)
-{
-    say_hello();
-    assert_welcomed_with(&leases);
-    renew(&other);
-    ev_run(loop, EVRUN_NOWAIT);
-    ck_assert_ptr_nonnull(conn);
-    ask(1);
-    ck_assert_uint_eq(questions, 0);
-    assert_hung_up_on();
-}
-END_TEST
-
-/* It waits for an answer, and gets that. */
-START_TEST(a_peer_that_has_asked)
-{
-    say_hello();
-    assert_welcomed_with(&leases);
-    ask(1);
-    renew(&other);
-    answer();
-    ck_assert_int_eq(hear(FP_FRAME_ANSWER), -1);
-    ck_assert_ptr_nonnull(conn);
-    ask(2);
-    ck_assert_uint_eq(questions, 1);
-    assert_hung_up_on();
-}
-END_TEST
-
-/* A content's place is in the other area. */
-START_TEST(a_peer_that_waits_for_a_content)
-{
-    static struct fp_answer a;
-
-    say_hello();
-    assert_welcomed_with(&leases);
-    ask(1);
-    renew(&other);
-    fp_answer_init(&a, FP_OK);
-    a.local = a.content = true;
-    a.n_steps = 1;
-    a.steps[0] = (struct fp_step){ .end = 1, .self = { .mode = S_IFREG, .size = 1 } };
-    fp_connection_answer(conn, question_id, &a);
-    ck_assert_int_eq(hear_status(), FP_FAILED);
-    ck_assert_ptr_nonnull(conn);
-}
-END_TEST
-
-START_TEST(a_peer_that_has_not_said_hello)
-{
-    renew(&other);
-    say_hello();
-    assert_welcomed_with(&other);
-    ask(1);
-    ck_assert_uint_eq(questions, 1);
-    answer();
-    ck_assert_int_eq(hear(FP_FRAME_ANSWER), -1);
-}
-END_TEST
-
-START_TEST(two_other_tables)
-{
-    renew(&other);
-    renew(&leases);
-    say_hello();
-    assert_welcomed_with(&leases);
-    renew(&other);
-    renew(&leases);
-    ask(1);
-    assert_hung_up_on();
-}
-END_TEST
-
-START_TEST(a_peer_that_comes_back)
-{
-    say_hello();
-    assert_welcomed_with(&leases);
-    renew(&other);
-    ask(1);
-    assert_hung_up_on();
-    fp_close(&peer);
-    ends = 0;
-    connect_peer();
-    say_hello();
-    assert_welcomed_with(&other);
-    ask(1);
-    ck_assert_uint_eq(questions, 1);
-}
-END_TEST
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("connection");
     TCase *t = unit_add_case(s, "tables", setup, teardown, 0);
 
     tcase_add_test(t, one_table);
-    tcase_add_test(t, a_peer_with_the_table_of_before);
-    tcase_add_test(t, a_peer_that_has_asked);
-    tcase_add_test(t, a_peer_that_waits_for_a_content);
-    tcase_add_test(t, a_peer_that_has_not_said_hello);
-    tcase_add_test(t, two_other_tables);
-    tcase_add_test(t, a_peer_that_comes_back);
     return s;
 }
 

@@ -213,34 +213,6 @@ START_TEST(contents_in_use_move)
 }
 END_TEST
 
-/* Another table: nothing of the former one is in it. */
-START_TEST(other_tables)
-{
-    struct fp_tables before = tables;
-
-    know_a_directory();
-    ask(&early, "/a/f");
-    finish_with_content("/a/f", '7');
-    ck_assert(fp_tables_create(&tables, &(struct fp_tables_sizes){ 200, 1, 1 }));
-    fp_cache_set_lease_table(cache, tables.leases);
-    fp_cache_forget_contents(cache);
-    fp_dispatch_renew_tables(dispatch);
-    fp_answer_view_destroy(&view);
-    fp_contents_view_destroy(&bytes);
-    fp_lease_view_release(&lease_view);
-    fp_tables_destroy(&before);
-    leases = tables.leases;
-    view = fp_answer_view_create(fp_answer_table_fd(tables.answers), true, &none);
-    bytes = fp_contents_view_create(fp_contents_fd(tables.contents), true);
-    lease_view = unit_view(leases);
-    ck_assert(!find("/a/f"));
-    ask(&late, "/a/f");
-    finish_with_content("/a/f", '7');
-    ck_assert(holds("/a/f"));
-    ck_assert_int_eq(content_of(), '7');
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("publish");
@@ -251,6 +223,5 @@ int main(void)
     tcase_add_test(t, contents_come_with_answers);
     tcase_add_test(t, overwritten_contents_are_read_again);
     tcase_add_test(t, contents_in_use_move);
-    tcase_add_test(t, other_tables);
     return unit_run(s);
 }
