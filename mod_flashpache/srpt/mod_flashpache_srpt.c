@@ -17,7 +17,6 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     (void)pconf;
     (void)plog;
     (void)ptemp;
-    fp_srpt_settings_finish(s);
     fp_schedule_init(s);
     return OK;
 }
@@ -29,7 +28,6 @@ static void register_hooks(apr_pool_t *p)
 
     (void)p;
     fp_schedule_register();
-    ap_hook_check_config(fp_srpt_settings_check, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(fp_schedule_connection, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_schedule_request, http, NULL, APR_HOOK_REALLY_LAST);

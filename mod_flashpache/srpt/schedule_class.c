@@ -6,9 +6,7 @@
 
 #define MOST_BYTES INT64_C(1000000000000)
 
-const struct fp_classes fp_usual_classes = { 5,
-                                             { 1 * 1024, 2 * 1024, 5 * 1024, 20 * 1024, 50 * 1024 },
-                                             { 1, 2, 3, 4, 5, 6 } };
+const struct fp_classes fp_usual_classes = { 5, { 1 * 1024, 2 * 1024, 5 * 1024, 20 * 1024, 50 * 1024 } };
 
 static int64_t unit_of(char letter)
 {
@@ -35,29 +33,14 @@ bool fp_bytes_parse(const char *text, int64_t *bytes_r)
     return true;
 }
 
-bool fp_priority_parse(const char *text, int *priority_r)
-{
-    if (text[0] < '0' || text[0] > '0' + FP_MAX_PRIORITY || text[1] != '\0')
-        return false;
-    *priority_r = text[0] - '0';
-    return true;
-}
-
-void fp_classes_number(struct fp_classes *classes)
-{
-    int first = classes->n_bounds < FP_MAX_PRIORITY ? FP_FIRST_PRIORITY + 1 : FP_FIRST_PRIORITY;
-
-    for (unsigned i = 0; i <= classes->n_bounds; i++)
-        classes->priorities[i] = first + (int)i;
-}
-
 int fp_classes_priority(const struct fp_classes *classes, int64_t remaining)
 {
+    const int first = classes->n_bounds < FP_MAX_PRIORITY ? FP_FIRST_PRIORITY + 1 : FP_FIRST_PRIORITY;
     unsigned i = 0;
 
     while (i < classes->n_bounds && remaining > classes->bounds[i])
         i++;
-    return classes->priorities[i];
+    return first + (int)i;
 }
 
 int64_t fp_classes_next_bound(const struct fp_classes *classes, int64_t remaining)

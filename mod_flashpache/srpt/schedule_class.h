@@ -10,8 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FP_MAX_BOUNDS  6
-#define FP_MAX_CLASSES (FP_MAX_BOUNDS + 1)
+#define FP_MAX_BOUNDS 6
 /* The largest SO_PRIORITY that a process without CAP_NET_ADMIN may set, and the one that
  * every socket begins with. */
 #define FP_MAX_PRIORITY   6
@@ -20,24 +19,17 @@
 /* Class n has remainders up to bounds[n], the last class all larger ones. */
 struct fp_classes {
     unsigned n_bounds;
-    int64_t bounds[FP_MAX_BOUNDS];  /* ascending */
-    int priorities[FP_MAX_CLASSES]; /* SO_PRIORITY of each class */
+    int64_t bounds[FP_MAX_BOUNDS]; /* ascending */
 };
 
-/* 1K 2K 5K 20K 50K, and priorities 1 to 6. */
+/* 1K 2K 5K 20K 50K. */
 extern const struct fp_classes fp_usual_classes;
 
 /* Parses a number of bytes with or without K or M (1K is 1024). False: the text is no such number. */
 bool fp_bytes_parse(const char *text, int64_t *bytes_r);
 
-/* Parses a whole number up to FP_MAX_PRIORITY. False: the text is no such number. */
-bool fp_priority_parse(const char *text, int *priority_r);
-
-/* Sets the priorities for the bounds: 1 for the smallest class, and so on. With the most bounds
- * possible, 0 for it. */
-void fp_classes_number(struct fp_classes *classes);
-
-/* The priority of a socket with so many remaining bytes. */
+/* The priority (SO_PRIORITY) of a socket with so many remaining bytes: 1 for the smallest class, and so on. With the
+ * most bounds possible, 0 for it. */
 int fp_classes_priority(const struct fp_classes *classes, int64_t remaining);
 
 /* The remainder at which the class below begins; -1: there is no class below. */

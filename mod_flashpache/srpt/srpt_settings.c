@@ -3,16 +3,11 @@
 #include "srpt/srpt_settings.h"
 
 #include <apr_strings.h>
-#include <http_log.h>
-
-APLOG_USE_MODULE(flashpache_srpt);
 
 /* A virtual host's settings, merged with the main server's. */
 struct settings {
-    int scheduled;                        /* 0, 1 or -1: not set */
-    const struct fp_classes *bounds;      /* FlashpachePriorities; NULL: not set */
-    const apr_array_header_t *priorities; /* of int: FlashpachePriorityValues; NULL: not set */
-    struct fp_classes classes;            /* bounds with their priorities, once finished */
+    int scheduled;                   /* 0, 1 or -1: not set */
+    const struct fp_classes *bounds; /* FlashpachePriorities; NULL: not set */
 };
 
 void *fp_srpt_settings_create(apr_pool_t *p, server_rec *s)
@@ -33,8 +28,6 @@ void *fp_srpt_settings_merge(apr_pool_t *p, void *base, void *add)
         n->scheduled = a->scheduled;
     if (a->bounds != NULL)
         n->bounds = a->bounds;
-    if (a->priorities != NULL)
-        n->priorities = a->priorities;
     return n;
 }
 
@@ -43,51 +36,13 @@ static struct settings *settings_of(const server_rec *s)
     return ap_get_module_config(s->module_config, &flashpache_srpt_module);
 }
 
-static const struct fp_classes *bounds_of(const struct settings *n)
-{
-    return n->bounds != NULL ? n->bounds : &fp_usual_classes;
-}
-
-/* Bounds and priorities may come from the main server and from a virtual host, so
- * only the merged settings show whether they fit. */
-int fp_srpt_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
-{
-    (void)pconf;
-    (void)plog;
-    (void)ptemp;
-    for (; s != NULL; s = s->next) {
-        const struct settings *n = settings_of(s);
-        unsigned needed = bounds_of(n)->n_bounds + 1;
-
-        if (n->priorities == NULL || (unsigned)n->priorities->nelts == needed)
-            continue;
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
-                     "FP0109: "
-                     "FlashpachePriorityValues has %d values for %s: FlashpachePriorities makes "
-                     "%u classes (one more than its bounds); give one value for each",
-                     n->priorities->nelts,
-                     s->server_hostname != NULL ? s->server_hostname : "the main server", needed);
-        return HTTP_INTERNAL_SERVER_ERROR;
-    }
-    return OK;
-}
-
-void fp_srpt_settings_finish(server_rec *s)
-{
-    for (; s != NULL; s = s->next) {
-        struct settings *n = settings_of(s);
-
-        n->classes = *bounds_of(n);
-        for (int i = 0; n->priorities != NULL && i < n->priorities->nelts; i++)
-            n->classes.priorities[i] = APR_ARRAY_IDX(n->priorities, i, int);
-    }
-}
-
 const struct fp_classes *fp_srpt_settings_classes(const server_rec *s)
 {
     const struct settings *n = settings_of(s);
 
-    return n->scheduled == 1 ? &n->classes : NULL;
+    if (n->scheduled != 1)
+        return NULL;
+    return n->bounds != NULL ? n->bounds : &fp_usual_classes;
 }
 
 /* ---- directives ---- */
@@ -122,31 +77,18 @@ static const char *set_bounds(cmd_parms *cmd, void *dir, int argc, char *const a
                                 argv[i - 1], argv[i]);
     }
     classes->n_bounds = (unsigned)argc;
-    fp_classes_number(classes);
     settings_of(cmd->server)->bounds = classes;
     return NULL;
 }
 
-static const char *set_priorities(cmd_parms *cmd, void *dir, int argc, char *const argv[])
+static const char *refuse_values(cmd_parms *cmd, void *dir, const char *args)
 {
-    apr_array_header_t *list = apr_array_make(cmd->pool, FP_MAX_CLASSES, sizeof(int));
-
     (void)dir;
-    if (argc < 1 || argc > FP_MAX_CLASSES)
-        return apr_psprintf(cmd->pool,
-                            "FlashpachePriorityValues: give one value for each "
-                            "class, 2 to %d of them, not %d",
-                            FP_MAX_CLASSES, argc);
-    for (int i = 0; i < argc; i++) {
-        if (!fp_priority_parse(argv[i], &APR_ARRAY_PUSH(list, int)))
-            return apr_psprintf(cmd->pool,
-                                "FlashpachePriorityValues %s: give 0 to %d; more "
-                                "would need a privilege (CAP_NET_ADMIN) that httpd's children "
-                                "do not have",
-                                argv[i], FP_MAX_PRIORITY);
-    }
-    settings_of(cmd->server)->priorities = list;
-    return NULL;
+    (void)args;
+    return apr_psprintf(cmd->pool,
+                        "%s is no directive any more: leave it out; classes have the priorities 1, 2 and so on, which "
+                        "the priomap of a queueing discipline may order in another way",
+                        cmd->cmd->name);
 }
 
 /* httpd's macros call every kind of handler through one function type. */
@@ -157,8 +99,7 @@ const command_rec fp_srpt_directives[] = {
                   "SRPT: a socket's priority is by what remains of its response; Off: untouched"),
     AP_INIT_TAKE_ARGV("FlashpachePriorities", set_bounds, NULL, RSRC_CONF,
                       "ascending sizes at which priorities change (1K 2K 5K 20K 50K)"),
-    AP_INIT_TAKE_ARGV("FlashpachePriorityValues", set_priorities, NULL, RSRC_CONF,
-                      "the priority (SO_PRIORITY, 0 to 6) of each class (1 2 3 4 5 6)"),
+    AP_INIT_RAW_ARGS("FlashpachePriorityValues", refuse_values, NULL, RSRC_CONF, "(no directive any more)"),
     { NULL }
 };
 #pragma GCC diagnostic pop

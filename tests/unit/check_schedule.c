@@ -32,20 +32,6 @@ START_TEST(what_is_no_size)
 }
 END_TEST
 
-START_TEST(a_priority_needs_no_privilege)
-{
-    static const char *const wrong[] = { "", "7", "10", "-1", "a", "1 " };
-    int priority = -1;
-
-    ck_assert(fp_priority_parse("0", &priority));
-    ck_assert_int_eq(priority, 0);
-    ck_assert(fp_priority_parse("6", &priority));
-    ck_assert_int_eq(priority, 6);
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-        ck_assert_msg(!fp_priority_parse(wrong[i], &priority), "\"%s\" was taken", wrong[i]);
-}
-END_TEST
-
 /* The table of the paper. */
 START_TEST(usual_classes)
 {
@@ -88,16 +74,11 @@ START_TEST(the_first_priority_is_kept_free_where_it_can_be)
 {
     struct fp_classes classes = { .n_bounds = 1, .bounds = { 10 * K } };
 
-    fp_classes_number(&classes);
-    ck_assert_int_eq(classes.priorities[0], 1);
-    ck_assert_int_eq(classes.priorities[1], 2);
-    classes.n_bounds = FP_MAX_BOUNDS;
-    fp_classes_number(&classes);
-    ck_assert_int_eq(classes.priorities[0], 0);
-    ck_assert_int_eq(classes.priorities[FP_MAX_BOUNDS], FP_MAX_PRIORITY);
-    classes.n_bounds = fp_usual_classes.n_bounds;
-    fp_classes_number(&classes);
-    ck_assert_mem_eq(classes.priorities, fp_usual_classes.priorities, 6 * sizeof(classes.priorities[0]));
+    ck_assert_int_eq(fp_classes_priority(&classes, 10 * K), 1);
+    ck_assert_int_eq(fp_classes_priority(&classes, 10 * K + 1), 2);
+    classes = (struct fp_classes){ FP_MAX_BOUNDS, { 1, 2, 3, 4, 5, 6 } };
+    ck_assert_int_eq(fp_classes_priority(&classes, 1), 0);
+    ck_assert_int_eq(fp_classes_priority(&classes, 7), FP_MAX_PRIORITY);
 }
 END_TEST
 
@@ -108,7 +89,6 @@ int main(void)
 
     tcase_add_test(t, a_size_has_a_unit_or_none);
     tcase_add_test(t, what_is_no_size);
-    tcase_add_test(t, a_priority_needs_no_privilege);
     tcase_add_test(t, usual_classes);
     tcase_add_test(t, a_large_response_passes_each_bound_once);
     tcase_add_test(t, the_first_priority_is_kept_free_where_it_can_be);
