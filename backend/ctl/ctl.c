@@ -69,7 +69,7 @@ const char *ctl_no_connection_text(const struct ctl *ctl)
             "are taken (FP0012 in its log)"
     };
 
-    return texts[fp_client_no_connection(ctl->client)];
+    return texts[fp_client_last(ctl->client).no_connection];
 }
 
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)

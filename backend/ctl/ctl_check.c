@@ -406,7 +406,7 @@ static void count_loaded(const struct check *c, uint64_t uid, struct loaded *n)
 
 static void check_maker(struct check *c, bool root_started_httpd)
 {
-    const uid_t maker = fp_client_maker(c->ctl->client);
+    const uid_t maker = fp_client_last(c->ctl->client).maker;
 
     if (maker == 0)
         say(c, GOOD, "root made the socket: no process of another user can have put it there");

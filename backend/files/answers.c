@@ -152,7 +152,7 @@ static uint64_t pause_after(struct fp_client *client, fp_status st)
     case FP_CLOSED: break;
     default: return AGAIN_MS;
     }
-    switch (fp_client_no_connection(client)) {
+    switch (fp_client_last(client).no_connection) {
     case FP_NO_CONNECTION_DENIED:
     case FP_NO_CONNECTION_REFUSED: return REFUSED_MS;
     default: return AGAIN_MS;

@@ -56,9 +56,7 @@ struct fp_client {
     uint64_t last_id;
     uint64_t retry_at_ms;
     uint32_t pause_ms; /* the last one; 0 after a success */
-    uid_t maker;       /* of the socket, as seen last */
-    enum fp_sight_difference difference;
-    enum fp_no_connection no_connection;
+    struct fp_client_last last;
     struct fp_lease_view *view; /* of the daemon of the last connection */
     pid_t pid;                  /* of the process that made it */
     unsigned n_idle, max_idle;
@@ -82,7 +80,7 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
     c->timeout_ms = timeout_ms;
     c->patience_ms = timeout_ms < HEARTBEAT_CHECK_MS ? timeout_ms : HEARTBEAT_CHECK_MS;
     c->max_idle = max_idle;
-    c->maker = (uid_t)-1;
+    c->last.maker = (uid_t)-1;
     c->pid = getpid();
     pthread_mutex_init(&c->mutex, NULL);
     return c;
@@ -115,34 +113,14 @@ void fp_client_set_names(struct fp_client *c, const struct fp_names *names, bool
     c->tells_names = tell;
 }
 
-uid_t fp_client_maker(struct fp_client *c)
+struct fp_client_last fp_client_last(struct fp_client *c)
 {
-    uid_t maker;
+    struct fp_client_last last;
 
     pthread_mutex_lock(&c->mutex);
-    maker = c->maker;
+    last = c->last;
     pthread_mutex_unlock(&c->mutex);
-    return maker;
-}
-
-enum fp_no_connection fp_client_no_connection(struct fp_client *c)
-{
-    enum fp_no_connection why;
-
-    pthread_mutex_lock(&c->mutex);
-    why = c->no_connection;
-    pthread_mutex_unlock(&c->mutex);
-    return why;
-}
-
-enum fp_sight_difference fp_client_difference(struct fp_client *c)
-{
-    enum fp_sight_difference d;
-
-    pthread_mutex_lock(&c->mutex);
-    d = c->difference;
-    pthread_mutex_unlock(&c->mutex);
-    return d;
+    return last;
 }
 
 void fp_client_destroy(struct fp_client **cp)
@@ -295,7 +273,7 @@ static bool is_trusted(struct fp_client *c, int sock)
     const uid_t maker = fp_socket_path_maker(sock);
 
     pthread_mutex_lock(&c->mutex);
-    c->maker = maker;
+    c->last.maker = maker;
     pthread_mutex_unlock(&c->mutex);
     return maker == 0 || (!c->root_only && maker != (uid_t)-1 && (maker == geteuid() || maker == c->trusted));
 }
@@ -308,7 +286,7 @@ static bool sees_the_same(struct fp_client *c, const struct fp_sight *daemons)
         c->compares ? fp_sight_compare(daemons, c->compares_files) : FP_SIGHT_SAME;
 
     pthread_mutex_lock(&c->mutex);
-    c->difference = d;
+    c->last.difference = d;
     pthread_mutex_unlock(&c->mutex);
     return d == FP_SIGHT_SAME;
 }
@@ -421,7 +399,7 @@ static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms
 static void note_no_connection(struct fp_client *c, enum fp_no_connection why)
 {
     pthread_mutex_lock(&c->mutex);
-    c->no_connection = why;
+    c->last.no_connection = why;
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -46,10 +46,6 @@ void fp_client_trust_root_only(struct fp_client *client);
  * the same namespaces of users and time.  To be called before the first question. */
 void fp_client_compare_sights(struct fp_client *client, bool files);
 
-/* The user who made the socket at which the last connection arrived; (uid_t)-1: unknown.  After
- * FP_FOREIGN that user is not trusted. */
-uid_t fp_client_maker(struct fp_client *client);
-
 /* Why there is no connection, after FP_CLOSED. */
 enum fp_no_connection {
     FP_NO_CONNECTION_ENDED,    /* the daemon ended it, behind the greeting */
@@ -58,10 +54,14 @@ enum fp_no_connection {
     FP_NO_CONNECTION_DESERTED, /* nobody listens at the socket that is there */
     FP_NO_CONNECTION_REFUSED   /* the daemon ended it in place of a greeting */
 };
-enum fp_no_connection fp_client_no_connection(struct fp_client *client);
 
-/* After FP_ELSEWHERE: the difference between the two. */
-enum fp_sight_difference fp_client_difference(struct fp_client *client);
+/* What the last connection, or the last attempt, has shown. */
+struct fp_client_last {
+    uid_t maker; /* of the socket; (uid_t)-1: unknown.  After FP_FOREIGN that user is not trusted */
+    enum fp_no_connection no_connection;
+    enum fp_sight_difference difference; /* after FP_ELSEWHERE: between the two */
+};
+struct fp_client_last fp_client_last(struct fp_client *client);
 
 /* Answers have the access files of these names, at most FP_MAX_NAMES, where the daemon looks for all of them;
  * else they say nothing of any.  tell: the daemon is told of the names, and looks for them if its list has

@@ -211,10 +211,10 @@ static void warn(const request_rec *r, const struct fp_settings *settings, const
     if (st == FP_FOREIGN)
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                       FP_TEXT_NOT_TRUSTED("flashpached.socket, by httpd (FlashpacheDaemon auto) or as root"),
-                      settings->socket, (unsigned)fp_client_maker(fp_child_client));
+                      settings->socket, (unsigned)fp_client_last(fp_child_client).maker);
     else if (st == FP_ELSEWHERE)
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, FP_TEXT_ELSEWHERE(", as FlashpacheDaemon auto does"),
-                      settings->socket, fp_sight_text(fp_client_difference(fp_child_client)));
+                      settings->socket, fp_sight_text(fp_client_last(fp_child_client).difference));
     else
         ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r, FP_TEXT_NO_ANSWER ": " FP_TEXT_AS_STOCK,
                       settings->socket, path, fp_outcomes[fp_outcome_of_failure(st)].reason,

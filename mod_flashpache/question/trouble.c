@@ -20,5 +20,5 @@ const char *fp_trouble_text(struct fp_client *client, fp_status st)
             "or says that all of max_connections are taken (FP0012)"
     };
 
-    return st == FP_CLOSED ? no_connection[fp_client_no_connection(client)] : fp_status_text(st);
+    return st == FP_CLOSED ? no_connection[fp_client_last(client).no_connection] : fp_status_text(st);
 }

@@ -134,7 +134,7 @@ START_TEST(daemon_ends_before_the_answer)
 {
     start(answer_nothing_and_close);
     assert_fails_and_pauses(FP_CLOSED);
-    ck_assert_int_eq((int)fp_client_no_connection(client), FP_NO_CONNECTION_ENDED);
+    ck_assert_int_eq((int)fp_client_last(client).no_connection, FP_NO_CONNECTION_ENDED);
 }
 END_TEST
 
@@ -156,7 +156,7 @@ START_TEST(daemon_of_another_user)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     assert_fails_and_pauses(FP_FOREIGN);
-    ck_assert_uint_eq(fp_client_maker(client), UNIT_NOBODY);
+    ck_assert_uint_eq(fp_client_last(client).maker, UNIT_NOBODY);
 }
 END_TEST
 
@@ -174,14 +174,14 @@ START_TEST(root_alone_is_trusted)
     start(answer_three);
     ck_assert_int_eq((int)ask(), FP_OK);
     assert_answered();
-    ck_assert_uint_eq(fp_client_maker(client), 0);
+    ck_assert_uint_eq(fp_client_last(client).maker, 0);
     fp_client_destroy(&client);
     join();
     ck_assert_int_eq(listen(d.listener, 1), 0);
     client = fp_client_create(socket_path, TIMEOUT_MS, 4);
     fp_client_trust_root_only(client);
     ck_assert_int_eq((int)ask(), FP_FOREIGN);
-    ck_assert_uint_eq(fp_client_maker(client), UNIT_NOBODY);
+    ck_assert_uint_eq(fp_client_last(client).maker, UNIT_NOBODY);
     ck_assert_int_eq(setresuid(0, 0, 0), 0);
 }
 END_TEST
@@ -201,7 +201,7 @@ START_TEST(daemon_that_sees_other_files)
     fp_client_compare_sights(client, true);
     start(answer_three);
     ck_assert_int_eq((int)ask(), _i == 0 ? FP_OK : FP_ELSEWHERE);
-    ck_assert_int_eq((int)fp_client_difference(client), (int)expected[_i]);
+    ck_assert_int_eq((int)fp_client_last(client).difference, (int)expected[_i]);
     fp_client_destroy(&client);
 }
 END_TEST
@@ -446,14 +446,14 @@ START_TEST(socket_without_a_listener)
     listen_there(1);
     fp_close(&d.listener);
     ck_assert_int_eq((int)ask(), FP_CLOSED);
-    ck_assert_int_eq((int)fp_client_no_connection(client), FP_NO_CONNECTION_DESERTED);
+    ck_assert_int_eq((int)fp_client_last(client).no_connection, FP_NO_CONNECTION_DESERTED);
 }
 END_TEST
 
 START_TEST(no_socket)
 {
     ck_assert_int_eq((int)ask(), FP_CLOSED);
-    ck_assert_int_eq((int)fp_client_no_connection(client), FP_NO_CONNECTION_MISSING);
+    ck_assert_int_eq((int)fp_client_last(client).no_connection, FP_NO_CONNECTION_MISSING);
 }
 END_TEST
 
@@ -469,7 +469,7 @@ START_TEST(connection_that_is_refused)
 {
     start(close_in_greeting);
     ck_assert_int_eq((int)ask(), FP_CLOSED);
-    ck_assert_int_eq((int)fp_client_no_connection(client), FP_NO_CONNECTION_REFUSED);
+    ck_assert_int_eq((int)fp_client_last(client).no_connection, FP_NO_CONNECTION_REFUSED);
 }
 END_TEST
 
