@@ -315,9 +315,8 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
 /* ---- access files ---- */
 
 /* Appends the names to the daemon's list, if there is room for all. */
-static void look_for(void *ctx, const struct fp_names *names)
+static void look_for(struct fp_dispatch *d, const struct fp_names *names)
 {
-    struct fp_dispatch *d = ctx;
     struct fp_names all = d->names;
 
     if (!fp_names_join(&all, names)) {
@@ -352,23 +351,13 @@ void fp_dispatch_evict_files(struct fp_dispatch *d)
 
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len)
 {
-    const struct fp_restore_deps deps = { d->loop,   d->cache,          d->walks, d->workers,
-                                          d->health, d->settings.roots, look_for, d };
+    const struct fp_restore_deps deps = { d->loop,    d->cache,  d->walks,
+                                          d->workers, d->health, d->settings.roots };
+    struct fp_warm_reader reader = { .text = text, .len = len };
 
-    d->restore = fp_restore_create(&deps, text, len);
-}
-
-/* A list that is being written. */
-struct listing {
-    const struct fp_names *names;
-    struct fp_warm_text *text;
-};
-
-static bool list_path(void *ctx, const char *path, size_t len)
-{
-    const struct listing *l = ctx;
-
-    return fp_warm_add(l->text, l->names, path, len);
+    fp_warm_begin(&reader);
+    look_for(d, &reader.names);
+    d->restore = fp_restore_create(&deps, text, &reader);
 }
 
 bool fp_dispatch_is_restored(const struct fp_dispatch *d)
@@ -379,9 +368,8 @@ bool fp_dispatch_is_restored(const struct fp_dispatch *d)
 bool fp_dispatch_list_some(struct fp_dispatch *d, struct fp_cache_cursor *at, struct fp_warm_text *text)
 {
     /* Until a client has come, those of the list before. */
-    struct listing l = { d->listed.n > 0 ? &d->listed : &d->names, text };
-
-    return fp_cache_list_some(d->cache, at, fp_now_ms(), list_path, &l);
+    text->names = d->listed.n > 0 ? &d->listed : &d->names;
+    return fp_cache_list_some(d->cache, at, fp_now_ms(), fp_warm_add, text);
 }
 
 /* ---- start and end ---- */

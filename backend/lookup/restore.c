@@ -48,7 +48,6 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
         r->left_out++;
         return;
     }
-    r->deps.add_names(r->deps.ctx, &r->reader.names);
     if (is_known(r, l) || fp_walk_find(r->deps.walks, l) != NULL)
         return;
     if (fp_walk_start_top_down(r->deps.walks, l, &at, &why) != NULL
@@ -102,7 +101,8 @@ static void on_turn(struct ev_loop *loop, ev_timer *timer, int events)
         finish(r);
 }
 
-struct fp_restore *fp_restore_create(const struct fp_restore_deps *deps, char *text, size_t len)
+struct fp_restore *fp_restore_create(const struct fp_restore_deps *deps, char *text,
+                                     const struct fp_warm_reader *reader)
 {
     struct fp_restore *r = fp_memory_take_zeroed(1, sizeof(*r));
 
@@ -112,7 +112,7 @@ struct fp_restore *fp_restore_create(const struct fp_restore_deps *deps, char *t
     }
     r->deps = *deps;
     r->text = text;
-    r->reader = (struct fp_warm_reader){ .text = text, .len = len };
+    r->reader = *reader;
     r->began_ms = fp_now_ms();
     ev_timer_init(&r->timer, on_turn, 0, TURN_SECONDS);
     r->timer.data = r;

@@ -16,8 +16,8 @@
 struct ev_loop;
 struct fp_cache;
 struct fp_mount_health;
-struct fp_names;
 struct fp_restore;
+struct fp_warm_reader;
 struct fp_walks;
 struct fp_worker_pool;
 
@@ -29,14 +29,12 @@ struct fp_restore_deps {
     struct fp_worker_pool *workers;
     const struct fp_mount_health *health;
     const char *const *roots; /* as in resolve.h */
-    /* The text has paths with access files of these names. */
-    void (*add_names)(void *ctx, const struct fp_names *names);
-    void *ctx;
 };
 
-/* Begins with the paths of a text that fp_warm_check() found good, and frees it at the end.  NULL: no memory,
+/* Looks up the paths that the reader has before it, and frees the text that it reads at the end.  NULL: no memory,
  * and the text is freed. */
-struct fp_restore *fp_restore_create(const struct fp_restore_deps *deps, char *text, size_t len);
+struct fp_restore *fp_restore_create(const struct fp_restore_deps *deps, char *text,
+                                     const struct fp_warm_reader *reader);
 void fp_restore_destroy(struct fp_restore **r);
 
 /* True while there are paths to come.  With NULL: false. */

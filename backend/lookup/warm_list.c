@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "wire/answer.h"
 
-#define HEAD           "flashpached paths 1\n"
+#define HEAD           "flashpached paths 2\n"
 #define NAMES          "names"
 #define END            "end %zu\n"
 #define END_BYTES      32                 /* room for the last line */
@@ -48,33 +48,25 @@ static bool has_line_end(const char *text, size_t len)
     return memchr(text, '\n', len) != NULL;
 }
 
-static bool can_be_written(const struct fp_names *names)
+static bool append_head(struct fp_warm_text *t)
 {
-    for (unsigned i = 0; i < names->n; i++) {
-        if (has_line_end(names->list[i].name, names->list[i].len))
-            return false;
+    bool ok = append(t, HEAD, strlen(HEAD)) && append(t, NAMES, strlen(NAMES));
+
+    for (unsigned i = 0; ok && i < t->names->n; i++) {
+        if (!has_line_end(t->names->list[i].name, t->names->list[i].len))
+            ok = append(t, "/", 1) && append(t, t->names->list[i].name, t->names->list[i].len);
     }
-    return true;
-}
-
-static bool append_names(struct fp_warm_text *t, const struct fp_names *names)
-{
-    bool ok = append(t, NAMES, strlen(NAMES));
-
-    for (unsigned i = 0; ok && i < names->n; i++)
-        ok = append(t, "/", 1) && append(t, names->list[i].name, names->list[i].len);
-    fp_names_copy(&t->names, t->names_text, names);
     return ok && append(t, "\n", 1);
 }
 
-bool fp_warm_add(struct fp_warm_text *t, const struct fp_names *names, const char *path, size_t len)
+bool fp_warm_add(void *text, const char *path, size_t len)
 {
+    struct fp_warm_text *t = text;
     const size_t before = t->len;
 
-    if (has_line_end(path, len) || !can_be_written(names))
+    if (has_line_end(path, len))
         return true;
-    if (t->paths < FP_WARM_PATHS && (t->len > 0 || append(t, HEAD, strlen(HEAD)))
-        && (fp_names_equal(&t->names, names) || append_names(t, names)) && append(t, path, len)
+    if (t->paths < FP_WARM_PATHS && (t->len > 0 || append_head(t)) && append(t, path, len)
         && append(t, "\n", 1)) {
         t->paths++;
         return true;
@@ -106,20 +98,15 @@ static const char *next_line(struct fp_warm_reader *r, size_t *len_r)
     return line;
 }
 
-static bool is_names(const char *line, size_t len)
-{
-    const size_t word = strlen(NAMES);
-
-    return len >= word && memcmp(line, NAMES, word) == 0 && (len == word || line[word] == '/');
-}
-
-/* Parses the rest of a line of names. */
 static bool parse_names(const char *text, size_t len, struct fp_names *names)
 {
+    const size_t word = strlen(NAMES);
     const char *end = text + len;
 
     names->n = 0;
-    while (text < end) {
+    if (len < word || memcmp(text, NAMES, word) != 0 || (len > word && text[word] != '/'))
+        return false;
+    for (text += word; text < end;) {
         const char *name = text + 1, *stop = memchr(name, '/', (size_t)(end - name));
 
         if (stop == NULL)
@@ -134,21 +121,11 @@ static bool parse_names(const char *text, size_t len, struct fp_names *names)
     return true;
 }
 
-/* Returns NULL if the line is good.  *paths_r is counted up; *named: the line before was one of names. */
-static const char *check_line(const char *line, size_t len, size_t *paths_r, bool *named)
+static const char *check_path(const char *line, size_t len, size_t *paths)
 {
-    const bool was_named = *named;
-    struct fp_names names;
-
-    *named = is_names(line, len);
-    if (*named && was_named)
-        return "there is no path between two lines of names";
-    if (*named)
-        return parse_names(line + strlen(NAMES), len - strlen(NAMES), &names) ? NULL
-                                                                              : "a name is none of a file";
     if (!fp_path_is_normal(line, len) || fp_path_depth(line, len) > FP_MAX_STEPS)
         return "that is no path in normal form";
-    return ++*paths_r <= FP_WARM_PATHS ? NULL : "there are too many paths";
+    return ++*paths <= FP_WARM_PATHS ? NULL : "there are too many paths";
 }
 
 const char *fp_warm_check(struct fp_warm_reader *r)
@@ -157,11 +134,12 @@ const char *fp_warm_check(struct fp_warm_reader *r)
     const char *line, *wrong = NULL;
     char last[END_BYTES];
     size_t len, paths = 0;
-    bool named = false;
 
     line = next_line(&c, &len);
     if (line == NULL || len + 1 != strlen(HEAD) || memcmp(line, HEAD, len) != 0)
-        wrong = "it does not begin with \"flashpached paths 1\"";
+        wrong = "it does not begin with \"flashpached paths 2\"";
+    else if ((line = next_line(&c, &len)) == NULL || !parse_names(line, len, &c.names))
+        wrong = "its second line has not the names of access files";
     while (wrong == NULL) {
         line = next_line(&c, &len);
         if (line == NULL) {
@@ -173,25 +151,27 @@ const char *fp_warm_check(struct fp_warm_reader *r)
                 wrong = "it has not as many paths as it says";
             break;
         } else {
-            wrong = check_line(line, len, &paths, &named);
+            wrong = check_path(line, len, &paths);
         }
     }
     r->line = c.line;
     return wrong;
 }
 
-bool fp_warm_next(struct fp_warm_reader *r, struct fp_lookup *l_r)
+void fp_warm_begin(struct fp_warm_reader *r)
 {
     const char *line;
     size_t len;
 
-    if (r->at == 0)
-        next_line(r, &len);
-    line = next_line(r, &len);
-    if (line != NULL && is_names(line, len)) {
-        parse_names(line + strlen(NAMES), len - strlen(NAMES), &r->names);
-        line = next_line(r, &len);
-    }
+    if (next_line(r, &len) != NULL && (line = next_line(r, &len)) != NULL)
+        parse_names(line, len, &r->names);
+}
+
+bool fp_warm_next(struct fp_warm_reader *r, struct fp_lookup *l_r)
+{
+    size_t len;
+    const char *line = next_line(r, &len);
+
     if (line == NULL || line[0] != '/')
         return false;
     *l_r = (struct fp_lookup){ .path = line, .path_len = len };

@@ -617,7 +617,7 @@ END_TEST
  * paths begin there; but none waits for "/", which is of another mount. */
 START_TEST(paths_in_use_are_restored_from_above)
 {
-    static const char text[] = "flashpached paths 1\n/m/x/y/f\n/m/x/z/g\n/m/x/y/h\nend 3\n";
+    static const char text[] = "flashpached paths 2\nnames\n/m/x/y/f\n/m/x/z/g\n/m/x/y/h\nend 3\n";
 
     fp_dispatch_restore(dispatch, strdup(text), sizeof(text) - 1);
     ev_run(loop, EVRUN_ONCE);
@@ -644,7 +644,7 @@ END_TEST
  * a path in use is walked as one that is asked about. */
 START_TEST(paths_in_use_where_few_walks_may_be_under_way)
 {
-    static const char text[] = "flashpached paths 1\n/m/x/y/z/f\n/m/x/y/z/g\nend 2\n";
+    static const char text[] = "flashpached paths 2\nnames\n/m/x/y/z/f\n/m/x/y/z/g\nend 2\n";
 
     fp_dispatch_set(dispatch, &(struct fp_dispatch_settings){
                                   .max_inflight = 8, .mount_timeout_ms = MOUNT_MS, .roots = the_roots });
