@@ -91,7 +91,7 @@ static bool refresh(void *ctx)
         if (fp_walk_find(d->walks, &l) != NULL)
             continue;
         at = fp_mount_health_place(d->health, l.path, l.path_len);
-        d->counts.refreshed += fp_walk_start(d->walks, &l, &at, &st) != NULL;
+        d->counts.refreshed += fp_walk_start(d->walks, &l, &at, FP_WALK_QUESTION, &st) != NULL;
     }
     return fp_walks_counts(d->walks).inflight > 0;
 }
@@ -168,6 +168,8 @@ static void relieve(struct fp_dispatch *d)
 static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, struct fp_place at)
 {
     struct fp_lookup above = *l;
+    struct fp_walk *w;
+    fp_status why;
 
     while (above.path_len > 1 && at.out) {
         above.path_len = at.from > 1 ? fp_path_parent_len(l->path, at.from) : 1;
@@ -175,7 +177,8 @@ static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup 
     }
     if (fp_cache_lookup(d->cache, above.path, above.path_len, FP_ASK_ANY, fp_now_ms(), &d->answer))
         return NULL;
-    return fp_walk_find_or_start(d->walks, &above, &at);
+    w = fp_walk_find(d->walks, &above);
+    return w != NULL ? w : fp_walk_start(d->walks, &above, &at, FP_WALK_NEAREST, &why);
 }
 
 /* The path's walk waits for the walk above it, and then finds its mount out of service. */
@@ -228,7 +231,7 @@ static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
         d->counts.joined++;
     } else {
         d->counts.misses++;
-        w = (l->fresh ? fp_walk_start_fresh : fp_walk_start)(d->walks, l, at, &st);
+        w = fp_walk_start(d->walks, l, at, l->fresh ? FP_WALK_ROOT : FP_WALK_QUESTION, &st);
     }
     if (w != NULL)
         st = fp_walk_wait(w, conn, id, l, joined);
@@ -287,7 +290,7 @@ void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
     if (fp_walk_find(d->walks, l) != NULL)
         return;
     at = fp_mount_health_place(d->health, l->path, l->path_len);
-    if (has_room_for_hint(d) && !at.out && fp_walk_start(d->walks, l, &at, &st) != NULL)
+    if (has_room_for_hint(d) && !at.out && fp_walk_start(d->walks, l, &at, FP_WALK_QUESTION, &st) != NULL)
         d->counts.hinted++;
     else
         d->counts.hints_dropped++;

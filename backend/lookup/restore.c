@@ -50,8 +50,8 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
     }
     if (is_known(r, l) || fp_walk_find(r->deps.walks, l) != NULL)
         return;
-    if (fp_walk_start_top_down(r->deps.walks, l, &at, &why) != NULL
-        || (why == FP_BUSY && fp_walk_start(r->deps.walks, l, &at, &why) != NULL))
+    if (fp_walk_start(r->deps.walks, l, &at, FP_WALK_RESTART, &why) != NULL
+        || (why == FP_BUSY && fp_walk_start(r->deps.walks, l, &at, FP_WALK_QUESTION, &why) != NULL))
         r->walks++;
     else
         r->left_out++;

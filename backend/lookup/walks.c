@@ -479,9 +479,9 @@ struct above {
     bool in_use;
 };
 
-static const struct above at_question = { LEVELS_ABOVE, false };
-static const struct above at_restart = { LEVELS_IN_USE, true };
-static const struct above nothing_above;
+static const struct above at_begin[] = { [FP_WALK_NEAREST] = { 0, false },
+                                         [FP_WALK_QUESTION] = { LEVELS_ABOVE, false },
+                                         [FP_WALK_RESTART] = { LEVELS_IN_USE, true } };
 
 /* True if w may wait for a walk of the directory above it. But for a question's own directory it must be of
  * the mount where w is expected to end: another one may hang. */
@@ -492,8 +492,8 @@ static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir,
            || (at->mount == w->mount && (above.in_use || at->seen == dir->path_len));
 }
 
-static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
-                                     struct above above, fp_status *why_r);
+static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+                             struct above above, fp_status *why_r);
 
 /*
  * Begins the walk at its directory, or lets it wait for the walk of that one.  The directory above that one
@@ -518,8 +518,10 @@ static fp_status begin(struct fp_walk *w, struct above above)
     dir.path_len = fp_path_parent_len(dir.path, dir.path_len);
     at = fp_mount_health_place(w->walks->deps.health, dir.path, dir.path_len);
     if (!may_wait_above(w, &dir, &at, above))
-        return begin(w, nothing_above);
-    p = find_or_begin(w->walks, &dir, &at, (struct above){ above.levels - 1, above.in_use }, &why);
+        return begin(w, at_begin[FP_WALK_NEAREST]);
+    p = fp_walk_find(w->walks, &dir);
+    if (p == NULL)
+        p = start(w->walks, &dir, &at, (struct above){ above.levels - 1, above.in_use }, &why);
     if (p == NULL)
         return why;
     follow(w, p);
@@ -546,39 +548,14 @@ static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, con
     return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 
-/* The same, unless it is under way. */
-static struct fp_walk *find_or_begin(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
-                                     struct above above, fp_status *why_r)
-{
-    struct fp_walk *w = fp_walk_find(ws, l);
-
-    return w != NULL ? w : start(ws, l, at, above, why_r);
-}
-
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at)
-{
-    fp_status why;
-
-    return find_or_begin(ws, l, at, nothing_above, &why);
-}
-
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
-                              fp_status *why_r)
+                              enum fp_walk_begin begin, fp_status *why_r)
 {
-    return start(ws, l, at, at_question, why_r);
-}
+    struct fp_walk *w;
 
-struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l,
-                                       const struct fp_place *at, fp_status *why_r)
-{
-    return start(ws, l, at, at_restart, why_r);
-}
-
-struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
-                                    fp_status *why_r)
-{
-    struct fp_walk *w = create(ws, l, at);
-
+    if (begin != FP_WALK_ROOT)
+        return start(ws, l, at, at_begin[begin], why_r);
+    w = create(ws, l, at);
     return if_begun(w, w != NULL ? submit_from_root(w) : FP_BUSY, why_r);
 }
 

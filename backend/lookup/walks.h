@@ -64,18 +64,19 @@ bool fp_walks_have_ended(const struct fp_walks *ws, uint64_t n);
 
 /* The walk that is under way and may be joined; NULL: there is none. */
 struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l);
-/* As above, or a walk that begins now, at the nearest open directory; NULL: it could not begin. */
-struct fp_walk *fp_walk_find_or_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at);
-/* Begins a walk where it is best; at: the place of its path.  NULL and *why_r: it has ended already. */
+/* Where a walk may begin. */
+enum fp_walk_begin {
+    FP_WALK_NEAREST,  /* at the nearest open directory */
+    FP_WALK_QUESTION, /* where it is best for a question: the path's own directory is walked before it */
+    /* The same for a path that was in use: up to eight directories above it that are not open yet, on its mount,
+     * are walked before it, each once. */
+    FP_WALK_RESTART,
+    FP_WALK_ROOT /* at "/", whatever is known */
+};
+/* Begins a walk; none may be under way.  at: the place of its path.  NULL and *why_r: it could not begin, or has
+ * ended already. */
 struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
-                              fp_status *why_r);
-/* The same for a path that was in use: up to eight directories above it
- * that are not open yet, on its mount, are walked before it, each once. */
-struct fp_walk *fp_walk_start_top_down(struct fp_walks *ws, const struct fp_lookup *l,
-                                       const struct fp_place *at, fp_status *why_r);
-/* Begins a walk at "/", whatever is known; none may be under way.  NULL and *why_r: it could not begin. */
-struct fp_walk *fp_walk_start_fresh(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
-                                    fp_status *why_r);
+                              enum fp_walk_begin begin, fp_status *why_r);
 /* Begins a walk when parent, the walk to its directory, has ended.  NULL: there are too
  * many. */
 struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
