@@ -23,6 +23,7 @@
 #include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 #include "shared/client.h"
+#include "shared/judge.h"
 #include "wire/packet.h"
 
 #define MODULE      "/mod_flashpache.so"
@@ -142,158 +143,24 @@ static void check_way(struct check *c)
             (unsigned)uid, len, c->ctl->socket, len, c->ctl->socket);
 }
 
-static void check_version(struct check *c)
+static void on_found(void *ctx, enum fp_gravity gravity, const char *why, const char *advice)
 {
-    char version[64] = "?";
-
-    ctl_word(c->reports.about, "version", version, sizeof(version));
-    if (strcmp(version, PACKAGE_VERSION) == 0)
-        say(c, GOOD, "flashpached %s answers, process %" PRIu64 ", user %" PRIu64, version,
-            ctl_value(c->reports.about, "pid"), ctl_value(c->reports.about, "uid"));
-    else
-        say(c, BAD, "flashpached is %s and this is %s: restart the daemon after an upgrade", version,
-            PACKAGE_VERSION);
-}
-
-/* True if the daemon's report about itself has the key on. */
-static bool is_on(const struct check *c, const char *key)
-{
-    char word[8];
-
-    return ctl_word(c->reports.about, key, word, sizeof(word)) && strcmp(word, "on") == 0;
-}
-
-static void check_seccomp(struct check *c)
-{
-    if (is_on(c, "seccomp"))
-        say(c, GOOD, "the daemon and its workers have filters of system calls");
-    else
-        say(c, NOTE, "no filters of system calls: seccomp = false, or see FP0070 in the log");
-}
-
-static void check_promptness(struct check *c)
-{
-    if (is_on(c, "prompt"))
-        say(c, GOOD, "the daemon runs as soon as a change is reported");
-    else
-        say(c, NOTE,
-            "the daemon waits for its turn (FP0072): while the processors are busy each change makes clients ask "
-            "instead of using leases; start %s as root, or with Nice=-10 and LimitNICE=-10 in "
-            "its service",
-            is_on(c, "supervised") ? "httpd, which started it," : "flashpached");
-}
-
-static void check_workers(struct check *c)
-{
-    const uint64_t alive = ctl_value(c->reports.stats, "workers");
-    const uint64_t wanted = ctl_value(c->reports.about, "workers_wanted");
-
-    if (alive < wanted && ctl_value(c->reports.about, "uptime_s") < FP_START_S)
-        say(c, NOTE, "%" PRIu64 " of %" PRIu64 " workers live: the daemon has just begun; ask again", alive,
-            wanted);
-    else if (alive < wanted)
-        say(c, BAD, "%" PRIu64 " of %" PRIu64 " workers live: see FP0022 and FP0023 in the log", alive,
-            wanted);
-    else
-        say(c, GOOD, "all %" PRIu64 " workers live", alive);
-}
-
-static void check_limits(struct check *c)
-{
-    const uint64_t descriptors = ctl_value(c->reports.about, "descriptors");
-    const uint64_t connections = ctl_value(c->reports.about, "max_connections");
-    const uint64_t wanted = ctl_value(c->reports.about, "connections_wanted");
-
-    if (connections < wanted)
-        say(c, NOTE,
-            "%" PRIu64 " descriptors allow %" PRIu64 " connections only, of the %" PRIu64
-            " of max_connections: %s, or lower max_connections",
-            descriptors, connections, wanted,
-            is_on(c, "supervised")
-                ? "raise the limit of httpd, which started the daemon (Debian: APACHE_ULIMIT_MAX_FILES in "
-                  "/etc/apache2/envvars; else LimitNOFILE= of httpd's service), then stop httpd and start it"
-                : "raise LimitNOFILE= of flashpached.service (or ulimit -n), and restart it");
-    else
-        say(c, GOOD, "%" PRIu64 " descriptors", descriptors);
-    if (ctl_value(c->reports.stats, "refused") > 0)
-        say(c, BAD,
-            "%" PRIu64 " connections were refused: FP0010 in the log is about those of another "
-            "identity; for the others raise max_connections",
-            ctl_value(c->reports.stats, "refused"));
-    if (ctl_value(c->reports.stats, "displaced") > 0)
-        say(c, NOTE, "%" PRIu64 " idle connections were closed for new ones: raise max_connections",
-            ctl_value(c->reports.stats, "displaced"));
-}
-
-static void report_refused_watches(struct check *c, uint64_t refused)
-{
-    char restart[3 * FP_MAX_SOCKET_PATH] = "systemctl restart flashpached";
-
-    if (is_on(c, "supervised"))
-        snprintf(
-            restart, sizeof(restart),
-            "kill $(cat %s.lock), as httpd starts it again, or a whole restart of httpd: systemctl restart "
-            "apache2 or httpd",
-            c->ctl->socket);
-    say(c, BAD,
-        "%" PRIu64
-        " watches were refused since the daemon began (FP0042), and what is not watched is looked at for each "
-        "request, until what is not in use gives up its watch: raise fs.inotify.max_user_watches; then restart the "
-        "daemon, which counts anew (%s)",
-        refused, restart);
+    say(ctx, (enum verdict)gravity, "%s%s%s", why, advice[0] != '\0' ? ": " : "", advice);
 }
 
 static void check_watches(struct check *c)
 {
     FILE *f = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
-    const uint64_t refused = ctl_value(c->reports.stats, "watches_refused");
     unsigned long most = 0;
 
-    if (refused > 0)
-        report_refused_watches(c, refused);
     if (f == NULL || fscanf(f, "%lu", &most) != 1)
         say(c, NOTE, "cannot read how many inotify watches are allowed");
     else if (most < FEW_WATCHES)
-        say(c, NOTE,
-            "%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large "
-            "sites",
-            most);
-    else if (refused == 0)
+        say(c, NOTE, "%lu inotify watches are allowed: raise fs.inotify.max_user_watches for large sites", most);
+    else
         say(c, GOOD, "%lu inotify watches are allowed", most);
     if (f != NULL)
         fclose(f);
-}
-
-static void check_mounts(struct check *c)
-{
-    const unsigned before = c->bad;
-    char *next = c->reports.mounts, *line;
-    struct fp_report_mount m;
-
-    while ((line = ctl_next_line(&next)) != NULL) {
-        if (fp_report_read(fp_mount_form, line, &m) && m.out)
-            say(c, BAD, "the file system at %s does not answer: see to its server", m.point);
-    }
-    if (c->bad == before)
-        say(c, GOOD, "no file system is out of service");
-}
-
-/* Without the stream changes by other machines are seen after the TTL only, and nothing else says so. */
-static void check_fleet(struct check *c)
-{
-    if (ctl_value(c->reports.stats, "fleet_member") == 0)
-        return;
-    if (ctl_value(c->reports.stats, "fleet_connected") == 0)
-        say(c, BAD,
-            "the fleet's stream is not being read: see FP0061 in the log, then url, user and "
-            "password_file in flashpached.conf");
-    else if (ctl_value(c->reports.stats, "fleet_sending") == 0)
-        say(c, BAD, "Redis takes no message to the fleet: see FP0061 in the log");
-    else
-        say(c, GOOD, "the fleet's stream is being read");
-    if (ctl_value(c->reports.stats, "fleet_dropped") > 0)
-        say(c, NOTE, "%" PRIu64 " entries of the fleet's stream were no messages: see FP0062 in the log",
-            ctl_value(c->reports.stats, "fleet_dropped"));
 }
 
 /* ---- httpd ---- */
@@ -485,7 +352,7 @@ static void check_httpd(struct check *c)
 
 static enum ctl_exit check_all(struct check *c)
 {
-    static const enum fp_report wanted[] = { FP_REPORT_ABOUT, FP_REPORT_STATS, FP_REPORT_MOUNTS, 0 };
+    static const enum fp_report wanted[] = { FP_REPORT_ABOUT, FP_REPORT_STATS, 0 };
     enum ctl_exit rc;
 
     if (c->ctl->conf != NULL)
@@ -496,15 +363,9 @@ static enum ctl_exit check_all(struct check *c)
     check_others(c);
     rc = ctl_read_reports(c->ctl, wanted, &c->reports);
     if (rc == CTL_DONE) {
-        check_version(c);
+        ctl_judge(c->ctl, c->reports.about, c->reports.stats, on_found, c);
         check_way(c);
-        check_workers(c);
-        check_seccomp(c);
-        check_promptness(c);
-        check_limits(c);
         check_watches(c);
-        check_mounts(c);
-        check_fleet(c);
         check_httpd(c);
         rc = c->bad > 0 ? CTL_FAILED : CTL_DONE;
     }

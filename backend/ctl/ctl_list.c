@@ -36,7 +36,7 @@ struct sockets {
 struct daemon {
     const char *socket;
     enum ctl_state state;
-    char problem[256]; /* "": none */
+    char problem[512]; /* "": none */
     char version[64];  /* "": it did not answer */
     uint64_t pid, uid, uptime_s;
 };
@@ -169,19 +169,11 @@ static fp_status ask(const struct ctl *at, enum fp_report what, char *text)
     return FP_OK;
 }
 
-static void judge(struct daemon *d, const char *about, const char *stats)
+static void on_found(void *ctx, enum fp_gravity gravity, const char *why, const char *advice)
 {
-    const uint64_t out = ctl_value(stats, "out_of_service"), alive = ctl_value(stats, "workers");
-    const uint64_t wanted = ctl_value(about, "workers_wanted"), refused = ctl_value(stats, "watches_refused");
-
-    if (strcmp(d->version, PACKAGE_VERSION) != 0)
-        worsen(d, CTL_WARNING, "this is %s: restart the daemon after an upgrade", PACKAGE_VERSION);
-    if (out > 0)
-        worsen(d, CTL_WARNING, "%" PRIu64 " file systems do not answer: see mounts", out);
-    if (alive < wanted && ctl_value(about, "uptime_s") >= FP_START_S)
-        worsen(d, CTL_WARNING, "%" PRIu64 " of %" PRIu64 " workers live: see check", alive, wanted);
-    if (refused > 0)
-        worsen(d, CTL_WARNING, "%" PRIu64 " watches were refused: see check", refused);
+    (void)advice;
+    if (gravity == FP_FAULT)
+        worsen(ctx, CTL_WARNING, "%s", why);
 }
 
 static void look(const struct ctl *ctl, struct daemon *d)
@@ -197,7 +189,7 @@ static void look(const struct ctl *ctl, struct daemon *d)
         d->pid = ctl_value(about, "pid");
         d->uid = ctl_value(about, "uid");
         d->uptime_s = ctl_value(about, "uptime_s");
-        judge(d, about, stats);
+        ctl_judge(&at, about, stats, on_found, d);
     } else {
         worsen(d, CTL_ERROR, "%s", no_answer(&at, st));
     }

@@ -121,6 +121,25 @@ bool ctl_word(const char *report, const char *name, char *buf, size_t size)
     return true;
 }
 
+static uint64_t judged_value(const void *ctx, const char *name)
+{
+    const struct ctl_reports *r = ctx;
+    const char *v = find(r->about, name);
+
+    if (v == NULL)
+        return ctl_value(r->stats, name);
+    return strncmp(v, "on\n", 3) == 0 ? 1 : strtoull(v, NULL, 10);
+}
+
+void ctl_judge(const struct ctl *ctl, const char *about, const char *stats, fp_found *found, void *ctx)
+{
+    const struct ctl_reports r = { .about = (char *)(uintptr_t)about, .stats = (char *)(uintptr_t)stats };
+    char version[64] = "?";
+
+    ctl_word(about, "version", version, sizeof(version));
+    fp_judge(&(struct fp_judged){ judged_value, &r, ctl->socket, version, PACKAGE_VERSION }, found, ctx);
+}
+
 const char *ctl_time_text(uint64_t us, char *buf, size_t size)
 {
     if (us < 1000)

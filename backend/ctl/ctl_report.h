@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "ctl/ctl.h"
+#include "shared/judge.h"
 #include "shared/report.h"
 
 /* Reads the whole report, terminated, the caller's to free.  NULL after a message, with the exit status
@@ -29,6 +30,9 @@ char *ctl_next_line(char **text);
 uint64_t ctl_value(const char *report, const char *name);
 /* A value that is a word, in buf; false: there is none. */
 bool ctl_word(const char *report, const char *name, char *buf, size_t size);
+
+/* Judges the daemon by its reports of itself and of its counters (judge.h). */
+void ctl_judge(const struct ctl *ctl, const char *about, const char *stats, fp_found *found, void *ctx);
 
 /* The time as "840 us", "12.3 ms", "4.2 s". */
 const char *ctl_time_text(uint64_t us, char *buf, size_t size);

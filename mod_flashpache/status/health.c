@@ -2,11 +2,14 @@
 #include "config.h"
 #include "status/health.h"
 
+#include <apr_lib.h>
 #include <apr_strings.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/judge.h"
 #include "status/snapshot.h"
+#include "wire/wire.h"
 
 #define U64           "%" APR_UINT64_T_FMT
 #define MANY_FALLBACK 100u /* one fallback in so many requests makes a finding */
@@ -28,8 +31,8 @@ static void find(const struct look *at, enum fp_health_level level, const char *
 
 /* httpd's parent starts its daemon again, however that
  * ended.  Of httpd's restarts only a whole one ends it. */
-#define END_BY(signal) \
-    "`kill " signal "$(cat %s.lock)` ends it and httpd starts it again; a whole restart of httpd " \
+#define END_BY \
+    "`kill -KILL $(cat %s.lock)` ends it and httpd starts it again; a whole restart of httpd " \
     "(`systemctl restart apache2` or `httpd`) does so, too."
 
 static const char *advice_for_daemon(const struct look *at)
@@ -42,7 +45,7 @@ static const char *advice_for_daemon(const struct look *at)
         return apr_psprintf(
             at->pool,
             "Read the end of its log. Then `systemctl restart flashpached`. Where httpd started it, a "
-            "graceful restart keeps it: " END_BY("-KILL "),
+            "graceful restart keeps it: " END_BY,
             at->f->socket);
     case FP_FOREIGN:
         return "Start flashpached as root, by its systemd socket or by httpd (FP0114 in httpd's error log).";
@@ -86,76 +89,43 @@ static void look_at_mounts(const struct look *at)
     }
 }
 
-static void look_at_versions(const struct look *at)
+static uint64_t judged_value(const void *ctx, const char *name)
 {
-    const char *version = fp_snapshot_about(at->f, "version");
+    const struct fp_snapshot *f = ctx;
+    const char *word = fp_snapshot_about(f, name);
 
-    if (version != NULL && strcmp(version, FP_RELEASE) != 0)
-        find(at, FP_DEGRADED,
-             apr_psprintf(at->pool, "The daemon is of release %s, the module of %s.", version, FP_RELEASE),
-             "Install both from one release. Then restart the daemon, and `apachectl graceful`.");
+    /* Each file system that does not answer is told by its name. */
+    if (strcmp(name, "out_of_service") == 0)
+        return 0;
+    if (word == NULL)
+        return fp_snapshot_counter(f, name);
+    return strcmp(word, "on") == 0 ? 1 : strtoull(word, NULL, 10);
 }
 
-static apr_uint64_t about_number(const struct look *at, const char *key)
+static const char *sentence(apr_pool_t *p, const char *text)
 {
-    const char *word = fp_snapshot_about(at->f, key);
-
-    return word != NULL ? strtoull(word, NULL, 10) : 0;
+    return apr_psprintf(p, "%c%s.", apr_toupper(text[0]), text + 1);
 }
 
-static void look_at_workers(const struct look *at)
+static void on_found(void *ctx, enum fp_gravity gravity, const char *why, const char *advice)
 {
-    apr_uint64_t wanted = about_number(at, "workers_wanted");
-    apr_uint64_t alive = fp_snapshot_counter(at->f, "workers");
-    apr_uint64_t queued = fp_snapshot_counter(at->f, "queued");
+    const struct look *at = ctx;
 
-    if (about_number(at, "uptime_s") < FP_START_S)
-        return;
-    if (alive < wanted)
-        find(at, FP_DEGRADED, apr_psprintf(at->pool, "Only " U64 " of " U64 " workers live.", alive, wanted),
-             "FP0022 and FP0023 in the daemon's log have the reason.");
-    if (queued > 0 && queued >= alive)
+    if (gravity == FP_FAULT)
+        find(at, FP_DEGRADED, sentence(at->pool, why), sentence(at->pool, advice));
+}
+
+static void look_at_reports(struct look *at)
+{
+    const struct fp_snapshot *f = at->f;
+    const struct fp_judged by = { judged_value, f, f->socket, fp_snapshot_about(f, "version"), FP_RELEASE };
+    const apr_uint64_t queued = fp_snapshot_counter(f, "queued");
+
+    fp_judge(&by, on_found, at);
+    if (queued > 0 && queued >= fp_snapshot_counter(f, "workers") && judged_value(f, "uptime_s") >= FP_START_S)
         find(at, FP_DEGRADED, apr_psprintf(at->pool, U64 " lookups wait for a free worker.", queued),
              "The slow lookups on this page show where the workers are. Raise workers in flashpached.conf if "
              "this lasts.");
-}
-
-static const char *advice_for_watches(const struct look *at)
-{
-    const char *word = fp_snapshot_about(at->f, "supervised");
-    const bool is_httpds = word != NULL && strcmp(word, "on") == 0;
-
-    return apr_psprintf(
-        at->pool,
-        "Raise `sysctl fs.inotify.max_user_watches`. Then restart the daemon, which counts anew (FP0042 "
-        "in its log): %s",
-        is_httpds ? apr_psprintf(at->pool, END_BY(""), at->f->socket) : "`systemctl restart flashpached`.");
-}
-
-static void look_at_limits(const struct look *at)
-{
-    apr_uint64_t watches = fp_snapshot_counter(at->f, "watches_refused");
-    apr_uint64_t refused = fp_snapshot_counter(at->f, "refused");
-
-    if (watches > 0)
-        find(at, FP_DEGRADED,
-             apr_psprintf(at->pool, "The system refused " U64 " watches since the daemon began.", watches),
-             advice_for_watches(at));
-    if (refused > 0)
-        find(at, FP_DEGRADED,
-             apr_psprintf(at->pool, "The daemon refused " U64 " connections since it began.", refused),
-             "FP0010 in its log names those of another user. For the others raise max_connections in "
-             "flashpached.conf.");
-}
-
-static void look_at_fleet(const struct look *at)
-{
-    if (fp_snapshot_counter(at->f, "fleet_member") == 0)
-        return;
-    if (fp_snapshot_counter(at->f, "fleet_connected") == 0
-        || fp_snapshot_counter(at->f, "fleet_sending") == 0)
-        find(at, FP_DEGRADED, "The fleet's Redis cannot be reached: purges of other machines do not arrive.",
-             "FP0061 in the daemon's log has the reason.");
 }
 
 /* Counters outlive an outage, so these findings say nothing about the present moment. */
@@ -199,14 +169,11 @@ static void sort(apr_array_header_t *findings)
 struct fp_health fp_health_of(apr_pool_t *p, const struct fp_snapshot *f)
 {
     struct fp_health health = { FP_HEALTHY, apr_array_make(p, 8, sizeof(struct fp_finding)) };
-    const struct look at = { p, f, &health };
+    struct look at = { p, f, &health };
 
     look_at_daemon(&at);
     look_at_mounts(&at);
-    look_at_versions(&at);
-    look_at_workers(&at);
-    look_at_limits(&at);
-    look_at_fleet(&at);
+    look_at_reports(&at);
     look_at_requests(&at);
     sort(health.findings);
     return health;

@@ -121,7 +121,7 @@ START_TEST(another_release_is_told)
 {
     f.about->nelts = 0;
     set_fact("version", "0.0.9");
-    check_only(FP_DEGRADED, "The daemon is of release 0.0.9, the module of " FP_RELEASE, "from one release");
+    check_only(FP_DEGRADED, "The daemon is of release 0.0.9, and this is " FP_RELEASE, "Install both from one release");
 }
 END_TEST
 
@@ -156,13 +156,13 @@ END_TEST
 START_TEST(limits_that_were_met)
 {
     set_counter("watches_refused", 7);
-    check_only(FP_DEGRADED, "refused 7 watches", "fs.inotify.max_user_watches");
-    check_only(FP_DEGRADED, "refused 7 watches", "`systemctl restart flashpached`");
+    check_only(FP_DEGRADED, "7 watches were refused", "Raise `sysctl fs.inotify.max_user_watches`");
+    check_only(FP_DEGRADED, "7 watches were refused", "`systemctl restart flashpached`");
     set_fact("supervised", "on");
-    check_only(FP_DEGRADED, "refused 7 watches", "`kill $(cat /run/flashpached.sock.lock)`");
+    check_only(FP_DEGRADED, "7 watches were refused", "`kill $(cat /run/flashpached.sock.lock)`");
     f.from_daemon->nelts = 1;
     set_counter("refused", 2);
-    check_only(FP_DEGRADED, "refused 2 connections", "max_connections");
+    check_only(FP_DEGRADED, "2 connections were refused", "max_connections");
 }
 END_TEST
 
@@ -173,7 +173,11 @@ START_TEST(a_fleet_without_its_redis)
     ck_assert_int_eq(health.findings->nelts, 0);
     set_counter("fleet_member", 1);
     set_counter("fleet_sending", 1);
-    check_only(FP_DEGRADED, "Redis cannot be reached", "FP0061");
+    check_only(FP_DEGRADED, "The fleet's stream is not being read", "FP0061");
+    f.from_daemon->nelts = 1;
+    set_counter("fleet_member", 1);
+    set_counter("fleet_connected", 1);
+    check_only(FP_DEGRADED, "Redis takes no message to the fleet.", "FP0061");
 }
 END_TEST
 
