@@ -97,7 +97,6 @@ struct fp_answer_table {
     void *ctx;
     size_t area_size;
     int fd;
-    uint64_t published;
     struct key key;
     uint8_t key_bytes[KEY_MOST];
     /* The record that is being made; aligned as a record is. */
@@ -287,7 +286,6 @@ static void put_record(struct fp_answer_table *t)
         i = oldest_word(b);
     /* Release: the word comes after all of the record. */
     atomic_store_explicit(&b->words[i], word_for(t->key.hash, at), memory_order_release);
-    t->published++;
 }
 
 /* Puts the answer's steps but the last: those of the directory that it lies in. */
@@ -344,7 +342,7 @@ struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_tabl
 {
     const uint64_t written = t->ring.head - t->ring.size;
 
-    return (struct fp_answer_table_counts){ t->published, t->ring.kept, t->ring.dropped,
+    return (struct fp_answer_table_counts){ t->ring.kept, t->ring.dropped,
                                             (size_t)(written < t->ring.size ? written : t->ring.size) };
 }
 

@@ -50,7 +50,7 @@ struct fp_chosen;
 struct fp_answer_table;
 
 struct fp_answer_table_counts {
-    uint64_t published, kept, overwritten; /* records */
+    uint64_t kept, overwritten; /* records */
     size_t bytes; /* of the ring that were ever written: memory in use, but for the index */
 };
 

@@ -34,7 +34,6 @@
     ROW(content_memory, contents.bytes, gauge, "Memory for contents, gaps and those of no entry included") \
     ROW(contents_overwritten, contents.overwritten, counter, "Contents that gave their place to others") \
     ROW(answer_memory, answers.bytes, gauge, "Memory for the answers that all clients read") \
-    ROW(answers_published, answers.published, counter, "Records put into the table of answers") \
     ROW(answers_overwritten, answers.overwritten, counter, "Records that gave their place to others") \
     ROW(watches, cache.watches, gauge, "Directories and files that are watched") \
     ROW(watches_refused, coherence.watches_refused, counter, \

@@ -286,7 +286,7 @@ def test_more_than_fits(lab, base, settled):  # noqa: F811 (settled)
     reader.close()
     assert found == 300 and 15 <= whole <= 35
     assert counted["contents_overwritten"] >= 260 and counted["content_files"] == whole
-    assert counted["answers_published"] >= 300 and counted["answer_memory"] > 300 * 150
+    assert counted["answer_memory"] > 300 * 150
 
 
 def test_the_hash():

@@ -205,26 +205,27 @@ START_TEST(only_what_is_leasable_is_published)
     in.leasable = true;
     fp_answer_table_publish(table, "/a/a", 4, &in);
     ck_assert(!find("/a/a"));
-    ck_assert_uint_eq(fp_answer_table_counts(table).published, 0);
+    ck_assert_uint_eq(fp_answer_table_counts(table).bytes, 0);
 }
 END_TEST
 
 START_TEST(the_same_again_costs_nothing)
 {
+    size_t bytes;
+
     build("ddfhc");
     publish("/a/a");
-    ck_assert_uint_eq(fp_answer_table_counts(table).published, 2);
+    bytes = fp_answer_table_counts(table).bytes;
     for (int i = 0; i < 10; i++)
         publish("/a/a");
-    ck_assert_uint_eq(fp_answer_table_counts(table).published, 2);
+    ck_assert_uint_eq(fp_answer_table_counts(table).bytes, bytes);
     in.content_at = 77;
     publish("/a/a");
-    ck_assert_uint_eq(fp_answer_table_counts(table).published, 3);
+    ck_assert_uint_lt(fp_answer_table_counts(table).bytes, 2 * bytes);
     ck_assert(find("/a/a"));
     assert_same();
     in.steps[1].self.mtime.sec++;
     publish("/a/a");
-    ck_assert_uint_eq(fp_answer_table_counts(table).published, 4);
     ck_assert(find("/a/a"));
     assert_same();
 }
@@ -233,10 +234,13 @@ END_TEST
 /* Files share their directory's steps, but no file has those of another moment. */
 START_TEST(directory_and_file_are_of_one_moment)
 {
+    size_t bytes;
+
     build("ddf+h");
     publish("/a/a");
+    bytes = fp_answer_table_counts(table).bytes;
     publish("/a/b");
-    ck_assert_uint_eq(fp_answer_table_counts(table).published, 3);
+    ck_assert_uint_lt(fp_answer_table_counts(table).bytes, 2 * bytes);
     in.steps[1].generation++;
     publish("/a/b");
     ck_assert(find("/a/b"));
