@@ -85,12 +85,12 @@ static bool refresh(void *ctx)
 
     while (has_room(d) && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
         const struct fp_lookup l = { .path = next.path, .path_len = next.len, .hint = true };
-        struct fp_place at;
+        struct fp_expected at;
 
         fp_observe_hit(d->observer, next.path, next.len);
         if (fp_walk_find(d->walks, &l) != NULL)
             continue;
-        at = fp_mount_health_place(d->health, l.path, l.path_len);
+        at = fp_mount_health_expect(d->health, l.path, l.path_len);
         d->counts.refreshed += fp_walk_start(d->walks, &l, &at, FP_WALK_QUESTION, &st) != NULL;
     }
     return fp_walks_counts(d->walks).inflight > 0;
@@ -165,7 +165,7 @@ static void relieve(struct fp_dispatch *d)
  * path, which lies at that place, has no answer otherwise.  Returns the walk that
  * looks; NULL: all above is known, or no walk could begin.
  */
-static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, struct fp_place at)
+static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup *l, struct fp_expected at)
 {
     struct fp_lookup above = *l;
     struct fp_walk *w;
@@ -173,7 +173,7 @@ static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup 
 
     while (above.path_len > 1 && at.out) {
         above.path_len = at.from > 1 ? fp_path_parent_len(l->path, at.from) : 1;
-        at = fp_mount_health_place(d->health, above.path, above.path_len);
+        at = fp_mount_health_expect(d->health, above.path, above.path_len);
     }
     if (fp_cache_lookup(d->cache, above.path, above.path_len, FP_ASK_ANY, fp_now_ms(), &d->answer))
         return NULL;
@@ -183,7 +183,7 @@ static struct fp_walk *know_above(struct fp_dispatch *d, const struct fp_lookup 
 
 /* The path's walk waits for the walk above it, and then finds its mount out of service. */
 static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                                const struct fp_lookup *l, const struct fp_place *at, struct fp_walk *above)
+                                const struct fp_lookup *l, const struct fp_expected *at, struct fp_walk *above)
 {
     struct fp_walk *w = fp_walk_find(d->walks, l);
     const bool joined = w != NULL;
@@ -194,7 +194,7 @@ static fp_status wait_for_above(struct fp_dispatch *d, struct fp_connection *con
 }
 
 static void answer_unavailable(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
-                               const struct fp_lookup *l, const struct fp_place *at)
+                               const struct fp_lookup *l, const struct fp_expected *at)
 {
     struct fp_walk *above = know_above(d, l, *at);
 
@@ -221,7 +221,7 @@ static void on_moved(void *ctx, void *walk, uint32_t mount)
 /* ---- questions ---- */
 
 static void walk(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id, const struct fp_lookup *l,
-                 const struct fp_place *at)
+                 const struct fp_expected *at)
 {
     struct fp_walk *w = fp_walk_find(d->walks, l);
     const bool joined = w != NULL;
@@ -251,7 +251,7 @@ static bool is_known(struct fp_dispatch *d, const struct fp_lookup *l)
 void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint64_t id,
                         const struct fp_lookup *l)
 {
-    struct fp_place at;
+    struct fp_expected at;
 
     /* No answer has room for such a path, and the cost of its question must not depend on its length. */
     if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS) {
@@ -269,13 +269,13 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
         fp_connection_answer(conn, id, &d->answer);
         return;
     }
-    at = fp_mount_health_place(d->health, l->path, l->path_len);
+    at = fp_mount_health_expect(d->health, l->path, l->path_len);
     (at.out ? answer_unavailable : walk)(d, conn, id, l, &at);
 }
 
 void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
 {
-    struct fp_place at;
+    struct fp_expected at;
     fp_status st;
 
     if (fp_path_depth(l->path, l->path_len) > FP_MAX_STEPS)
@@ -289,7 +289,7 @@ void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
     }
     if (fp_walk_find(d->walks, l) != NULL)
         return;
-    at = fp_mount_health_place(d->health, l->path, l->path_len);
+    at = fp_mount_health_expect(d->health, l->path, l->path_len);
     if (has_room_for_hint(d) && !at.out && fp_walk_start(d->walks, l, &at, FP_WALK_QUESTION, &st) != NULL)
         d->counts.hinted++;
     else

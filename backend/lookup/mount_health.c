@@ -93,10 +93,10 @@ static const struct detour *find_detour(const struct fp_mount_health *health, co
     return NULL;
 }
 
-struct fp_place fp_mount_health_place(const struct fp_mount_health *health, const char *path, size_t len)
+struct fp_expected fp_mount_health_expect(const struct fp_mount_health *health, const char *path, size_t len)
 {
     const struct detour *detour = find_detour(health, path, len);
-    struct fp_place at = { .out = true };
+    struct fp_expected at = { .out = true };
     uint32_t by_cache;
 
     if (detour != NULL) {

@@ -63,7 +63,7 @@ bool fp_mount_health_is_out(const struct fp_mount_health *health, uint32_t mount
 #define FP_DETOUR_MS   5000 /* a path's time; then a walk looks again */
 
 /* Where a walk of a path will end, as far as is known.  It is found once for a question, and handed on. */
-struct fp_place {
+struct fp_expected {
     uint32_t mount; /* 0: unknown */
     size_t from;    /* at which length of the path that was learnt; paths that lie between are expected there, too */
     size_t seen;    /* how much of the path the cache knows, if no detour was found */
@@ -71,7 +71,7 @@ struct fp_place {
 };
 
 /* The detours say it, else the nearest entry of the cache or the names of mount points. */
-struct fp_place fp_mount_health_place(const struct fp_mount_health *health, const char *path, size_t len);
+struct fp_expected fp_mount_health_expect(const struct fp_mount_health *health, const char *path, size_t len);
 /* Notes that a walk of the path hangs at that mount.  Without memory it is not noted. */
 void fp_mount_health_note_detour(struct fp_mount_health *health, uint32_t mount, const char *path, size_t len);
 /* Forgets the detours of the path and of all below it. */

@@ -41,7 +41,7 @@ static bool is_known(const struct fp_restore *r, const struct fp_lookup *l)
 
 static void restore(struct fp_restore *r, const struct fp_lookup *l)
 {
-    const struct fp_place at = fp_mount_health_place(r->deps.health, l->path, l->path_len);
+    const struct fp_expected at = fp_mount_health_expect(r->deps.health, l->path, l->path_len);
     fp_status why;
 
     if (!fp_path_is_within(l->path, l->path_len, r->deps.roots) || at.out) {

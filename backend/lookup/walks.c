@@ -303,7 +303,7 @@ static void note_detours(struct fp_walks *ws, uint32_t mount)
         const struct fp_lookup *l = &w->task.lookup;
 
         if (w->mount == mount && !w->follows && looks++ < LOOKS_FOR_DETOURS
-            && fp_mount_health_place(ws->deps.health, l->path, l->path_len).mount != mount)
+            && fp_mount_health_expect(ws->deps.health, l->path, l->path_len).mount != mount)
             fp_mount_health_note_detour(ws->deps.health, mount, l->path, l->path_len);
     }
 }
@@ -359,7 +359,7 @@ void fp_walks_moved(struct fp_walks *ws, struct fp_walk *w, uint32_t mount)
 
 FP_HASH_DIAGNOSTICS_OFF
 /* Returns NULL if there are too many walks. */
-static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at)
+static struct fp_walk *create(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_expected *at)
 {
     struct fp_mount_health *health = ws->deps.health;
     struct fp_walk *w = NULL;
@@ -444,7 +444,7 @@ static void expect_again(struct fp_walk *w)
 {
     const struct fp_lookup *l = &w->task.lookup;
 
-    expect_at(w, fp_mount_health_place(w->walks->deps.health, l->path, l->path_len).mount);
+    expect_at(w, fp_mount_health_expect(w->walks->deps.health, l->path, l->path_len).mount);
 }
 
 static fp_status submit_from_root(struct fp_walk *w)
@@ -462,7 +462,7 @@ static void follow(struct fp_walk *w, struct fp_walk *parent)
     TAILQ_INSERT_TAIL(&parent->children, w, sibling);
 }
 
-struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_expected *at,
                                     struct fp_walk *parent)
 {
     struct fp_walk *w = create(ws, l, at);
@@ -485,14 +485,14 @@ static const struct above at_begin[] = { [FP_WALK_NEAREST] = { 0, false },
 
 /* True if w may wait for a walk of the directory above it. But for a question's own directory it must be of
  * the mount where w is expected to end: another one may hang. */
-static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir, const struct fp_place *at,
+static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir, const struct fp_expected *at,
                            struct above above)
 {
     return (!above.in_use && above.levels == LEVELS_ABOVE)
            || (at->mount == w->mount && (above.in_use || at->seen == dir->path_len));
 }
 
-static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_expected *at,
                              struct above above, fp_status *why_r);
 
 /*
@@ -503,7 +503,7 @@ static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, con
 static fp_status begin(struct fp_walk *w, struct above above)
 {
     struct fp_lookup dir = w->task.lookup;
-    struct fp_place at;
+    struct fp_expected at;
     struct fp_walk *p;
     fp_status why;
 
@@ -516,7 +516,7 @@ static fp_status begin(struct fp_walk *w, struct above above)
     if (dir.path_len == 1 || above.levels == 0)
         return submit_from_root(w);
     dir.path_len = fp_path_parent_len(dir.path, dir.path_len);
-    at = fp_mount_health_place(w->walks->deps.health, dir.path, dir.path_len);
+    at = fp_mount_health_expect(w->walks->deps.health, dir.path, dir.path_len);
     if (!may_wait_above(w, &dir, &at, above))
         return begin(w, at_begin[FP_WALK_NEAREST]);
     p = fp_walk_find(w->walks, &dir);
@@ -540,7 +540,7 @@ static struct fp_walk *if_begun(struct fp_walk *w, fp_status st, fp_status *why_
 }
 
 /* NULL and *why_r: it could not begin. */
-static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_expected *at,
                              struct above above, fp_status *why_r)
 {
     struct fp_walk *w = create(ws, l, at);
@@ -548,7 +548,7 @@ static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, con
     return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 
-struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_expected *at,
                               enum fp_walk_begin begin, fp_status *why_r)
 {
     struct fp_walk *w;

@@ -24,7 +24,7 @@ struct fp_lookup;
 struct fp_mount_health;
 struct fp_names;
 struct fp_observer;
-struct fp_place;
+struct fp_expected;
 struct fp_publisher;
 struct fp_questions;
 struct fp_walk;
@@ -75,11 +75,11 @@ enum fp_walk_begin {
 };
 /* Begins a walk; none may be under way.  at: the place of its path.  NULL and *why_r: it could not begin, or has
  * ended already. */
-struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_expected *at,
                               enum fp_walk_begin begin, fp_status *why_r);
 /* Begins a walk when parent, the walk to its directory, has ended.  NULL: there are too
  * many. */
-struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_place *at,
+struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_expected *at,
                                     struct fp_walk *parent);
 
 /*
