@@ -35,6 +35,7 @@
 #include "walk/intercept.h"
 #include "walk/multiviews.h"
 #include "walk/names.h"
+#include "walk/php_calls.h"
 #include "walk/rewrite.h"
 #include "walk/walk.h"
 
@@ -168,6 +169,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_fixups(fp_multiviews_after, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_handler(fp_php_calls_note, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(respond_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);
     ap_hook_insert_filter(fp_note_timing, NULL, NULL, APR_HOOK_MIDDLE);

@@ -1,31 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program's own calls on paths, answered from the daemon's memory. This room has the library that
- * PHP is started with (calls.c), and may use shared/, wire/ and base/ alone. It knows neither httpd nor PHP.
+ * A program's own calls on paths, answered from the daemon's memory. This room may use shared/, wire/
+ * and base/ alone, and knows neither httpd nor PHP. There are two ways in: php-fpm is started with a
+ * library that has a connection of its own (own.c, preload.c), and a child of httpd, in which mod_php
+ * runs, has one already. Both have the same functions in the place of the C library's (calls.c).
  *
  * An answer is as true as the kernel's own: it is used under the same look at the queues of events as
  * a request's, and only where all of this machine's changes are reported. Everything else, and every
- * doubt, is the C library's own call; the daemon then gets a hint, which waits for nothing. So the
- * process never waits for the daemon but for the moment of connecting.
+ * doubt, is the C library's own call; the daemon then gets a hint, which waits for nothing.
  *
  * The daemon answers processes of its own user and groups alone, so its answers tell the process
- * nothing that it could not look at itself. A process that may yet become another user (root's
- * privileges, a saved user id, a capability) is answered nothing.
+ * nothing that it could not look at itself.
  */
 #ifndef FP_FILES_ANSWERS_H
 #define FP_FILES_ANSWERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "wire/answer.h"
 
-/*
- * Paths at and below the roots, a list with colons in between, are asked about at that socket. Both
- * are copied. elsewhere: the operator vouches that the daemon sees the same files there, although
- * other mounts may differ. False: there is no root that is a path in normal form. To be called once,
- * while there is one thread.
- */
-bool fp_files_begin(const char *roots, const char *socket, bool elsewhere);
+struct fp_lease_view;
+
+/* What became of a question. */
+enum fp_files_result {
+    FP_FILES_ANSWERED,
+    FP_FILES_NEW,    /* left to the C library: the daemon has no answer that holds, and is told of the path */
+    FP_FILES_DOUBT,  /* the same: an answer does not say it (a right, an error, what is not in memory) */
+    FP_FILES_NOBODY, /* the same: nobody answers, or not about that path */
+    FP_FILES_RESULTS
+};
+
+/* Whom this process asks. Several threads may call its functions. */
+struct fp_files_source {
+    /* False: nothing is asked about that path for now. It is as the program wrote it. */
+    bool (*covers)(const char *path, size_t len);
+    /* The tables, with a reference for the caller. NULL: nobody answers questions about that path, which
+     * is in normal form here and below. */
+    struct fp_lease_view *(*view)(const char *path, size_t len);
+    /* Names a path to the daemon that these tables lack. Waits for nothing. */
+    void (*hint)(const struct fp_lease_view *view, const char *path, size_t len);
+    /* Counts a question about a path that is covered. */
+    void (*count)(enum fp_files_result result);
+};
+
+/* This process asks from now on. The source outlives it. */
+void fp_files_begin(const struct fp_files_source *source);
 
 /* This process looks at files itself from now on: it sees others than the daemon does, or as another user. */
 void fp_files_end(void);
@@ -50,9 +70,5 @@ int fp_files_find(const char *path, bool follow, struct fp_files_found *f);
  */
 int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_files_found *f,
                   void **content_r);
-
-/* How many of these calls this process has had an answer to, those of the process that it was forked
- * from included. */
-unsigned long fp_files_answered(void);
 
 #endif

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * With FP_PRELOADED, extensions that php-fpm loads with RTLD_DEEPBIND look for names in the C library first:
+ * their import tables are led here when they come.
+ *
+ * What is not here is the C library's: statx() tells what no answer has.
+ */
+/*
  * The functions that a program finds in the place of the C library's, by LD_PRELOAD. php-fpm's own
  * calls lead here by their names. Its extensions are loaded with RTLD_DEEPBIND, which looks for names
  * in the C library first: their import tables are led here when they come.
@@ -7,6 +13,7 @@
  * What is not here is the C library's: statx() tells what no answer has.
  */
 #include "config.h"
+#include "files/calls.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,7 +32,9 @@
 #include "files/answers.h"
 #include "files/opens.h"
 
-#define EXPORTED __attribute__((visibility("default")))
+#ifdef FP_PRELOADED
+#define EXPORTED  __attribute__((visibility("default")))
+#define OWN(name) name
 
 /* The C library's own functions. */
 static struct {
@@ -51,6 +60,11 @@ static struct {
 /* Another library's constructor may call before ours. */
 #define REAL(name) \
     (libc.name != NULL ? libc.name : (*(void **)&libc.name = dlsym(RTLD_NEXT, #name), libc.name))
+#else
+#define EXPORTED   static
+#define OWN(name)  own_##name
+#define REAL(name) name
+#endif
 
 /* ---- metadata ---- */
 
@@ -109,21 +123,21 @@ static bool answer_access(const char *path, int mode, int *result_r)
     return true;
 }
 
-EXPORTED int stat(const char *path, struct stat *st)
+EXPORTED int OWN(stat)(const char *path, struct stat *st)
 {
     int result;
 
     return answer_stat(path, st, true, &result) ? result : REAL(stat)(path, st);
 }
 
-EXPORTED int lstat(const char *path, struct stat *st)
+EXPORTED int OWN(lstat)(const char *path, struct stat *st)
 {
     int result;
 
     return answer_stat(path, st, false, &result) ? result : REAL(lstat)(path, st);
 }
 
-EXPORTED int fstatat(int dir, const char *path, struct stat *st, int flags)
+EXPORTED int OWN(fstatat)(int dir, const char *path, struct stat *st, int flags)
 {
     int result;
 
@@ -133,7 +147,7 @@ EXPORTED int fstatat(int dir, const char *path, struct stat *st, int flags)
     return REAL(fstatat)(dir, path, st, flags);
 }
 
-EXPORTED int access(const char *path, int mode)
+EXPORTED int OWN(access)(const char *path, int mode)
 {
     int result;
 
@@ -141,7 +155,7 @@ EXPORTED int access(const char *path, int mode)
 }
 
 /* The effective ids are the real ones, or there is no answer. */
-EXPORTED int faccessat(int dir, const char *path, int mode, int flags)
+EXPORTED int OWN(faccessat)(int dir, const char *path, int mode, int flags)
 {
     int result;
 
@@ -153,7 +167,7 @@ EXPORTED int faccessat(int dir, const char *path, int mode, int flags)
 /* ---- files opened for reading ---- */
 
 /* The program's own name for its file: fstat() of a copy tells of the file. */
-EXPORTED int fstat(int fd, struct stat *st)
+EXPORTED int OWN(fstat)(int fd, struct stat *st)
 {
     struct fp_meta m;
     int result;
@@ -177,7 +191,7 @@ static int open_file(const char *path, int flags, mode_t mode)
     return fd;
 }
 
-EXPORTED int open(const char *path, int flags, ...)
+EXPORTED int OWN(open)(const char *path, int flags, ...)
 {
     mode_t mode = 0;
     va_list more;
@@ -189,28 +203,29 @@ EXPORTED int open(const char *path, int flags, ...)
     return open_file(path, flags, mode);
 }
 
-EXPORTED int __open_2(const char *path, int flags);
-EXPORTED int __open_2(const char *path, int flags)
+EXPORTED int OWN(__open_2)(const char *path, int flags);
+
+EXPORTED int OWN(__open_2)(const char *path, int flags)
 {
     return open_file(path, flags, 0);
 }
 
 /* Others may have written more behind its end. */
-EXPORTED ssize_t read(int fd, void *buf, size_t size)
+EXPORTED ssize_t OWN(read)(int fd, void *buf, size_t size)
 {
     ssize_t n = REAL(read)(fd, buf, size);
 
     return n == 0 && size > 0 && fp_files_reopen(fd, false) ? REAL(read)(fd, buf, size) : n;
 }
 
-EXPORTED ssize_t pread(int fd, void *buf, size_t size, off_t at)
+EXPORTED ssize_t OWN(pread)(int fd, void *buf, size_t size, off_t at)
 {
     ssize_t n = REAL(pread)(fd, buf, size, at);
 
     return n == 0 && size > 0 && fp_files_reopen(fd, false) ? REAL(pread)(fd, buf, size, at) : n;
 }
 
-EXPORTED off_t lseek(int fd, off_t at, int whence)
+EXPORTED off_t OWN(lseek)(int fd, off_t at, int whence)
 {
     if (whence != SEEK_SET && whence != SEEK_CUR)
         fp_files_reopen(fd, false);
@@ -218,19 +233,19 @@ EXPORTED off_t lseek(int fd, off_t at, int whence)
 }
 
 /* A lock is to keep others from the file, not from a copy. */
-EXPORTED int flock(int fd, int operation)
+EXPORTED int OWN(flock)(int fd, int operation)
 {
     fp_files_reopen(fd, true);
     return REAL(flock)(fd, operation);
 }
 
-EXPORTED int lockf(int fd, int operation, off_t size)
+EXPORTED int OWN(lockf)(int fd, int operation, off_t size)
 {
     fp_files_reopen(fd, true);
     return REAL(lockf)(fd, operation, size);
 }
 
-EXPORTED int fcntl(int fd, int operation, ...)
+EXPORTED int OWN(fcntl)(int fd, int operation, ...)
 {
     va_list more;
     void *argument;
@@ -256,62 +271,67 @@ EXPORTED int fcntl(int fd, int operation, ...)
 
 #if __SIZEOF_POINTER__ == 8
 #define ALSO(type, name, parameters, call) \
-    EXPORTED type name parameters; \
-    EXPORTED type name parameters \
+    EXPORTED type OWN(name) parameters; \
+    EXPORTED type OWN(name) parameters \
     { \
         return call; \
     }
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "there is one struct stat");
 
+#ifdef FP_PRELOADED
 EXPORTED int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 EXPORTED int fcntl64(int fd, int operation, ...) __attribute__((alias("fcntl")));
 EXPORTED off64_t lseek64(int fd, off64_t at, int whence) __attribute__((alias("lseek")));
-ALSO(int, stat64, (const char *path, struct stat64 *st), stat(path, (struct stat *)st))
-ALSO(int, lstat64, (const char *path, struct stat64 *st), lstat(path, (struct stat *)st))
+#endif
+ALSO(int, stat64, (const char *path, struct stat64 *st), OWN(stat)(path, (struct stat *)st))
+ALSO(int, lstat64, (const char *path, struct stat64 *st), OWN(lstat)(path, (struct stat *)st))
 ALSO(int, fstatat64, (int dir, const char *path, struct stat64 *st, int flags),
-       fstatat(dir, path, (struct stat *)st, flags))
-ALSO(int, fstat64, (int fd, struct stat64 *st), fstat(fd, (struct stat *)st))
-ALSO(int, __fxstat, (int version, int fd, struct stat *st), ((void)version, fstat(fd, st)))
-ALSO(int, __fxstat64, (int version, int fd, struct stat *st), ((void)version, fstat(fd, st)))
-ALSO(int, __open64_2, (const char *path, int flags), __open_2(path, flags))
-ALSO(ssize_t, pread64, (int fd, void *buf, size_t size, off_t at), pread(fd, buf, size, at))
-ALSO(int, lockf64, (int fd, int operation, off_t size), lockf(fd, operation, size))
-ALSO(int, __xstat, (int version, const char *path, struct stat *st), ((void)version, stat(path, st)))
-ALSO(int, __lxstat, (int version, const char *path, struct stat *st), ((void)version, lstat(path, st)))
+       OWN(fstatat)(dir, path, (struct stat *)st, flags))
+ALSO(int, fstat64, (int fd, struct stat64 *st), OWN(fstat)(fd, (struct stat *)st))
+ALSO(int, __fxstat, (int version, int fd, struct stat *st), ((void)version, OWN(fstat)(fd, st)))
+ALSO(int, __fxstat64, (int version, int fd, struct stat *st), ((void)version, OWN(fstat)(fd, st)))
+ALSO(int, __open64_2, (const char *path, int flags), OWN(__open_2)(path, flags))
+ALSO(ssize_t, pread64, (int fd, void *buf, size_t size, off_t at), OWN(pread)(fd, buf, size, at))
+ALSO(int, lockf64, (int fd, int operation, off_t size), OWN(lockf)(fd, operation, size))
+ALSO(int, __xstat, (int version, const char *path, struct stat *st), ((void)version, OWN(stat)(path, st)))
+ALSO(int, __lxstat, (int version, const char *path, struct stat *st), ((void)version, OWN(lstat)(path, st)))
 ALSO(int, __fxstatat, (int version, int dir, const char *path, struct stat *st, int flags),
-       ((void)version, fstatat(dir, path, st, flags)))
-ALSO(int, __xstat64, (int version, const char *path, struct stat *st), ((void)version, stat(path, st)))
-ALSO(int, __lxstat64, (int version, const char *path, struct stat *st), ((void)version, lstat(path, st)))
+       ((void)version, OWN(fstatat)(dir, path, st, flags)))
+ALSO(int, __xstat64, (int version, const char *path, struct stat *st), ((void)version, OWN(stat)(path, st)))
+ALSO(int, __lxstat64, (int version, const char *path, struct stat *st), ((void)version, OWN(lstat)(path, st)))
 ALSO(int, __fxstatat64, (int version, int dir, const char *path, struct stat *st, int flags),
-       ((void)version, fstatat(dir, path, st, flags)))
+       ((void)version, OWN(fstatat)(dir, path, st, flags)))
 #endif
 
 /* ---- what the process sees of the file system ---- */
 
-EXPORTED int unshare(int flags)
+EXPORTED int OWN(unshare)(int flags)
 {
     fp_files_end();
     return REAL(unshare)(flags);
 }
 
-EXPORTED int setns(int fd, int type)
+EXPORTED int OWN(setns)(int fd, int type)
 {
     fp_files_end();
     return REAL(setns)(fd, type);
 }
 
-EXPORTED int chroot(const char *path)
+EXPORTED int OWN(chroot)(const char *path)
 {
     fp_files_end();
     return REAL(chroot)(path);
 }
 
-/* ---- extensions ---- */
+/* ---- import tables ---- */
 
-#define LED(name) { #name, NULL, (fp_function *)name }
+#define LED(name)        LED_TO(name, name)
+#define LED_TO(name, to) { #name, NULL, (fp_function *)OWN(to) }
 
-static void lead(const struct link_map *object)
+EXPORTED void *OWN(dlopen)(const char *name, int flags);
+
+static int lead(const void *inside, const char **why_r)
 {
     static const struct fp_import imports[] = {
         LED(stat), LED(lstat), LED(fstatat), LED(access), LED(faccessat),
@@ -320,63 +340,47 @@ static void lead(const struct link_map *object)
 #if __SIZEOF_POINTER__ == 8
         LED(stat64), LED(lstat64), LED(fstatat64), LED(__xstat), LED(__lxstat), LED(__fxstatat),
         LED(__xstat64), LED(__lxstat64), LED(__fxstatat64), LED(fstat64), LED(__fxstat), LED(__fxstat64),
-        LED(open64), LED(__open64_2), LED(pread64), LED(lseek64), LED(lockf64), LED(fcntl64),
+        LED_TO(open64, open), LED(__open64_2), LED(pread64), LED_TO(lseek64, lseek), LED(lockf64),
+        LED_TO(fcntl64, fcntl),
 #endif
-        LED(unshare), LED(setns), LED(chroot),
+        LED(unshare), LED(setns), LED(chroot), LED(dlopen),
     };
-    const char *why;
 
-    fp_imports_lead(object->l_ld, imports, sizeof(imports) / sizeof(imports[0]), &why);
+    return fp_imports_lead(inside, imports, sizeof(imports) / sizeof(imports[0]), why_r);
 }
 
-EXPORTED void *dlopen(const char *name, int flags)
+EXPORTED void *OWN(dlopen)(const char *name, int flags)
 {
     void *handle = REAL(dlopen)(name, flags);
+    const char *why;
 
-    if (handle != NULL && name != NULL && (flags & RTLD_DEEPBIND) != 0)
-        lead(handle);
+    if (handle != NULL && name != NULL)
+        lead(((struct link_map *)handle)->l_ld, &why);
     return handle;
 }
 
-/* ---- for tests ---- */
-
-EXPORTED unsigned long flashpache_files_answered(void);
-EXPORTED unsigned long flashpache_files_answered(void)
+#ifndef FP_PRELOADED
+/* What makes a library an extension of PHP. */
+static const void *extension(void *handle)
 {
-    return fp_files_answered();
+    const void *symbol = dlsym(handle, "get_module");
+
+    return symbol != NULL ? symbol : dlsym(handle, "zend_extension_entry");
 }
 
-/* ---- begin ---- */
-
-#define OWN_NAME "libflashpache_files"
-
-/* A program that this one starts looks itself. php-fpm starts itself anew to reload, in its first
- * process; it starts others in those that it forked. */
-static void not_for_others(void)
+int fp_files_lead_php(const void *php, const char **why_r)
 {
-    char *list = getenv("LD_PRELOAD"), *from = list, *to = list;
+    struct link_map *object = dlopen(NULL, RTLD_LAZY);
+    const char *why;
 
-    while (from != NULL && *from != '\0') {
-        const size_t len = strcspn(from, ": "), with = len + (from[len] != '\0');
+    for (; object != NULL; object = object->l_next) {
+        void *handle = object->l_name[0] == '/' ? dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 
-        if (memmem(from, len, OWN_NAME, strlen(OWN_NAME)) == NULL) {
-            memmove(to, from, with);
-            to += with;
-        }
-        from += with;
+        if (handle != NULL && extension(handle) != NULL)
+            lead(extension(handle), &why);
+        if (handle != NULL)
+            dlclose(handle);
     }
-    if (list != NULL)
-        *to = '\0';
+    return lead(php, why_r);
 }
-
-/* Before php-fpm clears the environment of its workers. */
-__attribute__((constructor)) static void begin(void)
-{
-    const char *roots = getenv("FLASHPACHE_FILES"), *socket = getenv("FLASHPACHE_SOCKET");
-    const char *elsewhere = getenv("FLASHPACHE_ELSEWHERE");
-
-    if (socket == NULL)
-        socket = FP_DEFAULT_SOCKET;
-    if (roots != NULL && fp_files_begin(roots, socket, elsewhere != NULL && strcmp(elsewhere, "yes") == 0))
-        pthread_atfork(NULL, NULL, not_for_others);
-}
+#endif

@@ -30,6 +30,8 @@ const struct fp_outcome fp_outcomes[FP_OUTCOMES] = {
     [FP_COUNT_ERROR] = { "fallback", "error" },
 };
 
+const char *const fp_php_results[FP_FILES_RESULTS] = { "answered", "new", "doubt", "nobody" };
+
 enum fp_count fp_outcome_of_failure(fp_status st)
 {
     switch (st) {

@@ -6,6 +6,7 @@
 #define FP_OUTCOMES_H
 
 #include "base/errors.h"
+#include "files/answers.h"
 #include "wire/answer.h"
 
 enum fp_count {
@@ -41,7 +42,8 @@ enum fp_count {
     FP_COUNT_ABSENT = FP_OUTCOMES, /* the answer is that the path does not exist */
     FP_COUNT_COMPARED,             /* FlashpacheEngine Shadow: compared with httpd's own look */
     FP_COUNT_DIFFERENT,            /* and found different */
-    FP_COUNTS
+    FP_COUNT_PHP,                  /* calls of PHP on files, by enum fp_files_result */
+    FP_COUNTS = FP_COUNT_PHP + FP_FILES_RESULTS
 };
 
 /* Its name in the log: the notes flashpache and flashpache-reason (NULL: none). */
@@ -49,6 +51,7 @@ struct fp_outcome {
     const char *word, *reason;
 };
 extern const struct fp_outcome fp_outcomes[FP_OUTCOMES];
+extern const char *const fp_php_results[FP_FILES_RESULTS];
 
 /* Why there is no answer, in the module's words; the daemon's log says more. */
 enum fp_count fp_outcome_of_failure(fp_status st);

@@ -52,6 +52,9 @@ static void write_counts(request_rec *r, const struct fp_snapshot_host *h, const
     ap_rprintf(r, "FlashpacheAbsent%s: " U64 "\n", of, h->counts[FP_COUNT_ABSENT]);
     ap_rprintf(r, "FlashpacheShadowCompared%s: " U64 "\n", of, h->counts[FP_COUNT_COMPARED]);
     ap_rprintf(r, "FlashpacheShadowDifferent%s: " U64 "\n", of, h->counts[FP_COUNT_DIFFERENT]);
+    for (unsigned i = 0; i < FP_FILES_RESULTS; i++)
+        ap_rprintf(r, "FlashpachePhp%s%s: " U64 "\n", camel(r->pool, fp_php_results[i]), of,
+                   h->counts[FP_COUNT_PHP + i]);
 }
 
 void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f)
@@ -124,6 +127,18 @@ static void write_count(request_rec *r, const struct fp_snapshot *f, enum fp_cou
         const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
 
         ap_rprintf(r, "%s{vhost=\"%s\"} " U64 "\n", name, label(r->pool, h->name), h->counts[what]);
+    }
+}
+
+static void write_php(request_rec *r, const struct fp_snapshot *f)
+{
+    begin(r, "flashpache_php_calls_total", "counter", "Calls of mod_php on files by what became of them.");
+    for (int i = 0; i < f->hosts->nelts; i++) {
+        const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
+
+        for (unsigned n = 0; n < FP_FILES_RESULTS; n++)
+            ap_rprintf(r, "flashpache_php_calls_total{vhost=\"%s\",result=\"%s\"} " U64 "\n",
+                       label(r->pool, h->name), fp_php_results[n], h->counts[FP_COUNT_PHP + n]);
     }
 }
 
@@ -208,6 +223,7 @@ void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
                 "Requests compared with what httpd found.");
     write_count(r, f, FP_COUNT_DIFFERENT, "flashpache_shadow_different_total",
                 "Requests for which httpd found something else.");
+    write_php(r, f);
     write_gauge(r, "flashpache_children", f->children, "Children of httpd that report.");
     write_gauge(r, "flashpache_leases", f->usage.open_files, "Files that children keep open.");
     write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors, "Descriptors that they hold open.");

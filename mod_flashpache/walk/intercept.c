@@ -11,9 +11,11 @@
 
 #include "base/imports.h"
 #include "question/lookup.h"
+#include "walk/php_calls.h"
 
 APLOG_USE_MODULE(flashpache);
 
+#define PHP         "mod_php" /* the beginning of its name: mod_php7.c is an older one */
 #define REQUEST_KEY "flashpache-request" /* of a request's pool */
 
 static bool begun; /* this child has a changed table */
@@ -42,12 +44,13 @@ int fp_intercept_request(request_rec *r)
 static const char *intercept(apr_pool_t *p, const module *m)
 {
     static const struct fp_import import = { "apr_stat", (fp_function *)apr_stat, (fp_function *)answer_stat };
+    const bool is_php = strncmp(m->name, PHP, strlen(PHP)) == 0;
     const char *wrong;
-    const int led = fp_imports_lead(m, &import, 1, &wrong);
+    const int led = is_php ? fp_php_calls_begin(m, &wrong) : fp_imports_lead(m, &import, 1, &wrong);
 
     if (led == -1)
         return errno != 0 ? apr_psprintf(p, "%s: %s", wrong, strerror(errno)) : wrong;
-    return led == 0 ? "it has no call of apr_stat that can be led elsewhere" : NULL;
+    return led == 0 ? "it has no call that can be led elsewhere" : NULL;
 }
 
 void fp_intercept_begin(server_rec *s, const apr_array_header_t *modules)

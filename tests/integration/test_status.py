@@ -339,7 +339,7 @@ def test_section_of_mod_status(server):
     text = status_kit.fetch(server, status_kit.MOD_STATUS + "?auto")[2]
     found = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith("Flashpache"))
     own = figures(server)
-    assert len(found) == 25 + 3 + 4
+    assert len(found) == 25 + 3 + 4 + 4
     assert {name: int(value) for name, value in found.items()} == {name: own[name] for name in found}
     assert "<html" not in text
     text = status_kit.fetch(server, status_kit.MOD_STATUS)[2]

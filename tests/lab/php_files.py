@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Seconds that a page of an application in PHP takes, with PHP's own calls answered by libflashpache_files.so and without.
+"""Seconds that a page of an application in PHP takes, with PHP's own calls answered from memory and without.
 
-One php-fpm process, one request after another through Flashpache, on local disk and on slowfs (2 ms for each lookup,
-getattr and open). Run it after scripts/compare --app APP has brought the application:
+One process of php-fpm (libflashpache_files.so) or of httpd with mod_php (FlashpacheIntercept mod_php), one request after
+another through Flashpache, on local disk and on slowfs (2 ms for each lookup, getattr and open). Run it after scripts/compare --app APP has brought the application:
 
   FLASHPACHE_BUILD=$PWD/build tests/lab/php_files.py --app wordpress
 """
@@ -22,6 +22,8 @@ from lab_kit import say
 
 LIBRARY = lab_kit.BUILD / ".libs/libflashpache_files.so"
 SETTINGS = {"defaults": {}, "recommended": {**app_compare.NEVER, **app_compare.REALPATH, "opcache.enable_file_override": 1}}
+FPM, MOD_PHP = WAYS = ("php-fpm", "mod_php")
+ONE_CHILD = "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
 IDLE_S = 10
 WARM, TRACED = 3, 4
 
@@ -35,39 +37,48 @@ def seconds(server, page):
     return time.monotonic() - began
 
 
-def calls(server, php, base, page):
+def calls(server, pids, base, page):
     """PHP's calls on paths for a page that reach the kernel."""
     def ask(number):
         for _ in range(number):
             seconds(server, page)
-    found = call_count.per_request(php.pids(), base / "out" / "trace", ask, TRACED)
+    found = call_count.per_request(pids(), base / "out" / "trace", ask, TRACED)
     return {name: rate for (kind, name), rate in found.items() if kind == "path"}
 
 
+def pair(run, place, way, answered, ttl_ms):
+    """A server, not started, and what tells the processes that run PHP."""
+    docroot, name, base = run.docroots[place], f"php{next(run.number)}", run.base
+    options = {"around": app_kit.around(), "daemon_settings": {"workers": 64, "ttl_ms": ttl_ms}}
+    if way == MOD_PHP:
+        intercept = "FlashpacheIntercept mod_php\n" if answered else ""
+        server = lab_kit.flashpache(base, name, docroot, mpm="prefork", limits=ONE_CHILD, config=run.app.config_mod_php(docroot) + intercept,
+                                    **options)
+        return server, server.front.pids
+    server = lab_kit.flashpache(base, name, docroot, mpm="event", config=run.app.config(docroot), extra_modules=app_kit.MODULES, **options)
+    run.php.environment = {"LD_PRELOAD": LIBRARY, "FLASHPACHE_FILES": docroot, "FLASHPACHE_SOCKET": server.daemon.socket} if answered else {}
+    return server, run.php.pids
+
+
 def measure(run, place, arguments, ttl_ms):
-    options = {"mpm": "event", "config": run.app.config(run.docroots[place]), "extra_modules": app_kit.MODULES,
-               "around": app_kit.around()}
-    for label, settings in SETTINGS.items():
-        for with_library in (False, True):
-            if not run.is_wanted(place, label, "library" if with_library else "without"):
-                continue
-            server = lab_kit.flashpache(run.base, f"php{next(run.number)}", run.docroots[place], **options,
-                                        daemon_settings={"workers": 64, "ttl_ms": ttl_ms})
-            run.php.environment = {"LD_PRELOAD": LIBRARY, "FLASHPACHE_FILES": run.docroots[place],
-                                   "FLASHPACHE_SOCKET": server.daemon.socket} if with_library else {}
-            page = run.app.page(arguments.page)
-            with server:
-                run.php.set(**settings)
-                cold = [seconds(server, page) for _ in range(WARM)]
-                warm = [seconds(server, page) for _ in range(arguments.rounds)]
-                time.sleep(IDLE_S)
-                idle = [seconds(server, page) for _ in range(2)]
-                # Their number is the same where files are slow.
-                made = calls(server, run.php, run.base, page) if place == app_compare.PLACES[0] else {}
-            say(f"{place} ttl_ms {ttl_ms} {label} {'library' if with_library else 'without'}: {statistics.median(warm):.3f} s")
-            yield (place, ttl_ms, label, "library" if with_library else "without", " ".join(f"{s:.2f}" for s in cold),
-                   f"{statistics.median(warm):.3f} ({min(warm):.3f}-{max(warm):.3f})", " ".join(f"{s:.2f}" for s in idle),
-                   f"{sum(made.values()):.0f}" if made else "-", " ".join(f"{n}:{c:.0f}" for n, c in sorted(made.items(), key=lambda i: -i[1])))
+    for way, (label, settings), answered in itertools.product(WAYS, SETTINGS.items(), (False, True)):
+        name = "answered" if answered else "without"
+        if not run.is_wanted(place, way, label, name):
+            continue
+        server, pids = pair(run, place, way, answered, ttl_ms)
+        page = run.app.page(arguments.page)
+        run.php.set(**settings)
+        with server:
+            cold = [seconds(server, page) for _ in range(WARM)]
+            warm = [seconds(server, page) for _ in range(arguments.rounds)]
+            time.sleep(IDLE_S)
+            idle = [seconds(server, page) for _ in range(2)]
+            # Without answers their number is the same where files are slow.
+            made = calls(server, pids, run.base, page) if answered or place == app_compare.PLACES[0] else {}
+        say(f"{place} ttl_ms {ttl_ms} {way} {label} {name}: {statistics.median(warm):.3f} s")
+        yield (place, ttl_ms, way, label, name, " ".join(f"{s:.2f}" for s in cold),
+               f"{statistics.median(warm):.3f} ({min(warm):.3f}-{max(warm):.3f})", " ".join(f"{s:.2f}" for s in idle),
+               f"{sum(made.values()):.0f}" if made else "-", " ".join(f"{n}:{c:.0f}" for n, c in sorted(made.items(), key=lambda i: -i[1])))
 
 
 def parse_arguments():
@@ -75,7 +86,7 @@ def parse_arguments():
     parser.add_argument("--app", required=True, choices=sorted(app_kit.APPS))
     parser.add_argument("--page", default="pretty", choices=app_compare.KINDS)
     parser.add_argument("--ttl-ms", type=int, action="append", help="of the daemon; may be repeated (default: 3000)")
-    parser.add_argument("--only", action="append", metavar="PATTERN", help="of PLACE/SETTINGS/LIBRARY; may be repeated")
+    parser.add_argument("--only", action="append", metavar="PATTERN", help="of PLACE/WAY/SETTINGS/answered or without; may be repeated")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds = 3
@@ -95,7 +106,7 @@ def main():
                 rows += measure(run, place, arguments, ttl_ms)
         finally:
             print()
-            lab_kit.print_table(("place", "ttl_ms", "settings", "PHP", "first pages, s", "warm, s a page",
+            lab_kit.print_table(("place", "ttl_ms", "way", "settings", "PHP's calls", "first pages, s", "warm, s a page",
                                  f"after {IDLE_S} s idle, s", "calls on paths", "by name"), rows)
             lab_kit.write_json(arguments.json, rows)
     return 0

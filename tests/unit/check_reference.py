@@ -186,6 +186,8 @@ def status_page():
     written = {name or other for name, other in written}
     rows = OUTCOME.findall(text("mod_flashpache/status/outcomes.c"))
     written |= {f"Flashpache{camel(name)}" for name, reason in rows if not reason}
+    results = re.search(r"fp_php_results\[.*?\] = \{(.*?)\}", text("mod_flashpache/status/outcomes.c"))[1]
+    written |= {f"FlashpachePhp{camel(name)}" for name in re.findall(r'"(\w+)"', results)}
     made = {f"Flashpache{camel(name)}{camel(reason)}" for name, reason in rows}
     for name, kind in re.findall(r"\bROW\((\w+), [^,]+, (counter|gauge),", text("backend/shared/stats_table.h")):
         made |= {f"Flashpached{camel(name)}", f"flashpached_{name}_total" if kind == "counter" else f"flashpached_{name}"}

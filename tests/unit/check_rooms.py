@@ -20,9 +20,9 @@ ORDERS = (
     "backend lookup admin ipc fleet workers cache changes privsep conf shared wire base",
     "ctl conf shared wire base",
     "files shared wire base",
-    "mod_flashpache body access walk question setup status shared wire base",
-    "httpd13 question status shared wire base",
-    "httpd22 mod_flashpache body access question setup status shared wire base",
+    "mod_flashpache body access walk question setup status files shared wire base",
+    "httpd13 question status files shared wire base",
+    "httpd22 mod_flashpache body access question setup status files shared wire base",
     "srpt base",
 )
 # A definition: its head begins a line, its braces stand alone at the beginning of lines.
