@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/path.h"
+#include "files/names.h"
 #include "shared/contents.h"
 #include "shared/known.h"
 #include "shared/lease_table.h"
@@ -91,7 +92,21 @@ struct wish {
     bool follow;
     bool (*is_wanted)(uint64_t dev); /* NULL: no content; else *content_r is one of a device that is wanted */
     void **content_r;
+    struct fp_files_names **names_r; /* NULL: no names; else *names_r are a directory's */
 };
+
+/* The errno of opendir() for a path that is there, or 0. FP_FILES_UNKNOWN also for a link: no event for it
+ * reports a change of its target. */
+static int read_names(const struct fp_lease_view *view, const struct fp_answer *a, const char *path,
+                      size_t len, const struct wish *wish)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    if (!S_ISDIR(fp_step_target(last)->mode))
+        return ENOTDIR;
+    *wish->names_r = S_ISDIR(last->self.mode) ? fp_files_names_of(view, path, len, last) : NULL;
+    return *wish->names_r != NULL ? 0 : FP_FILES_UNKNOWN;
+}
 
 /* False: the file has no content in memory, or not any more. */
 static bool read_content(const struct fp_lease_view *view, const struct fp_answer *a, const struct wish *wish,
@@ -128,6 +143,8 @@ static int find(const struct fp_files_source *from, const char *path, size_t len
         result = read_answer(&answer, len, wish->follow || is_dir, is_dir, f);
         if (result == 0 && wish->is_wanted != NULL && !read_content(view, &answer, wish, &f->meta))
             result = FP_FILES_UNKNOWN;
+        if (result == 0 && wish->names_r != NULL)
+            result = read_names(view, &answer, path, len, wish);
         what = result != FP_FILES_UNKNOWN ? FP_FILES_ANSWERED : FP_FILES_DOUBT;
     } else {
         hint(from, view, path, len);
@@ -165,5 +182,13 @@ int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_f
                   void **content_r)
 {
     *content_r = NULL;
-    return find_apart(path, &(struct wish){ true, is_wanted, content_r }, f);
+    return find_apart(path, &(struct wish){ true, is_wanted, content_r, NULL }, f);
+}
+
+int fp_files_names(const char *path, struct fp_files_names **names_r)
+{
+    struct fp_files_found f;
+
+    *names_r = NULL;
+    return find_apart(path, &(struct wish){ .follow = true, .names_r = names_r }, &f);
 }

@@ -20,6 +20,7 @@
 
 #include "wire/answer.h"
 
+struct fp_files_names;
 struct fp_lease_view;
 
 /* What became of a question. */
@@ -70,5 +71,8 @@ int fp_files_find(const char *path, bool follow, struct fp_files_found *f);
  */
 int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_files_found *f,
                   void **content_r);
+
+/* The same for a directory, whose names are to be read. 0 and *names_r: the caller's to release (names.h). */
+int fp_files_names(const char *path, struct fp_files_names **names_r);
 
 #endif

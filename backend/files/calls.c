@@ -15,9 +15,11 @@
 #include "config.h"
 #include "files/calls.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,6 +32,7 @@
 
 #include "base/imports.h"
 #include "files/answers.h"
+#include "files/directories.h"
 #include "files/opens.h"
 
 #ifdef FP_PRELOADED
@@ -52,6 +55,15 @@ static struct {
     int (*access)(const char *, int);
     int (*faccessat)(int, const char *, int, int);
     void *(*dlopen)(const char *, int);
+    DIR *(*opendir)(const char *);
+    struct dirent *(*readdir)(DIR *);
+    int (*readdir_r)(DIR *, struct dirent *, struct dirent **);
+    void (*rewinddir)(DIR *);
+    void (*seekdir)(DIR *, long);
+    long (*telldir)(DIR *);
+    int (*dirfd)(DIR *);
+    int (*closedir)(DIR *);
+    int (*glob)(const char *, int, int (*)(const char *, int), glob_t *);
     int (*unshare)(int);
     int (*setns)(int, int);
     int (*chroot)(const char *);
@@ -267,6 +279,155 @@ EXPORTED int OWN(fcntl)(int fd, int operation, ...)
     return REAL(fcntl)(fd, operation, argument);
 }
 
+/* ---- directories ---- */
+
+#if __SIZEOF_POINTER__ == 8
+/* The kernel's stream in the place of ours. False: there is none. */
+static bool make_real(struct fp_files_stream *s)
+{
+    DIR *real = REAL(opendir)(fp_files_stream_path(s));
+
+    if (real != NULL && !fp_files_stream_take(s, real, REAL(dirfd)(real))) {
+        REAL(closedir)(real);
+        real = NULL;
+    }
+    return real != NULL;
+}
+
+/* The stream that the C library is to be called with. */
+static DIR *real_of(DIR *d)
+{
+    const struct fp_files_stream *s = fp_files_stream(d);
+
+    return s != NULL ? fp_files_stream_real(s) : d;
+}
+
+EXPORTED DIR *OWN(opendir)(const char *path)
+{
+    DIR *d;
+
+    return fp_files_opendir(path, &d) ? d : REAL(opendir)(path);
+}
+
+EXPORTED struct dirent *OWN(readdir)(DIR *d)
+{
+    DIR *real = real_of(d);
+
+    return real != NULL ? REAL(readdir)(real) : fp_files_stream_next(fp_files_stream(d));
+}
+
+EXPORTED void OWN(rewinddir)(DIR *d)
+{
+    DIR *real = real_of(d);
+
+    if (real != NULL)
+        REAL(rewinddir)(real);
+    else if (!fp_files_stream_rewind(fp_files_stream(d)) && !make_real(fp_files_stream(d)))
+        fp_files_stream_seek(fp_files_stream(d), 0);
+}
+
+EXPORTED int OWN(closedir)(DIR *d)
+{
+    struct fp_files_stream *s = fp_files_stream(d);
+    DIR *real = real_of(d);
+
+    if (s != NULL)
+        fp_files_stream_close(s);
+    return real != NULL ? REAL(closedir)(real) : 0;
+}
+
+static void *open_directory(const char *path)
+{
+    return OWN(opendir)(path);
+}
+
+static struct dirent *read_directory(void *d)
+{
+    return OWN(readdir)(d);
+}
+
+static void close_directory(void *d)
+{
+    OWN(closedir)(d);
+}
+
+/* The C library's own calls in glob() cannot be led, but it takes others. */
+EXPORTED int OWN(glob)(const char *pattern, int flags, int (*failed)(const char *, int), glob_t *g)
+{
+    int result;
+
+    if ((flags & GLOB_ALTDIRFUNC) != 0)
+        return REAL(glob)(pattern, flags, failed, g);
+    g->gl_opendir = open_directory;
+    g->gl_readdir = read_directory;
+    g->gl_closedir = close_directory;
+    g->gl_stat = OWN(stat);
+    g->gl_lstat = OWN(lstat);
+    result = REAL(glob)(pattern, flags | GLOB_ALTDIRFUNC, failed, g);
+    g->gl_flags &= ~GLOB_ALTDIRFUNC;
+    return result;
+}
+
+#ifdef FP_PRELOADED
+/* PHP calls none of these, but other libraries may that meet the C library's names here. */
+
+EXPORTED int dirfd(DIR *d)
+{
+    struct fp_files_stream *s = fp_files_stream(d);
+    DIR *real = real_of(d);
+    long at;
+
+    if (real != NULL)
+        return REAL(dirfd)(real);
+    at = fp_files_stream_count(s);
+    if (!make_real(s)) {
+        errno = EINVAL;
+        return -1;
+    }
+    while (at-- > 0 && REAL(readdir)(fp_files_stream_real(s)) != NULL)
+        ;
+    return REAL(dirfd)(fp_files_stream_real(s));
+}
+
+EXPORTED long telldir(DIR *d)
+{
+    DIR *real = real_of(d);
+
+    return real != NULL ? REAL(telldir)(real) : fp_files_stream_tell(fp_files_stream(d));
+}
+
+EXPORTED void seekdir(DIR *d, long at)
+{
+    DIR *real = real_of(d);
+
+    if (real != NULL)
+        REAL(seekdir)(real, at);
+    else
+        fp_files_stream_seek(fp_files_stream(d), at);
+}
+
+static int read_into(DIR *d, struct dirent *entry, struct dirent **result)
+{
+    DIR *real = real_of(d);
+    const struct dirent *next;
+
+    if (real != NULL)
+        return REAL(readdir_r)(real, entry, result);
+    next = fp_files_stream_next(fp_files_stream(d));
+    *result = next != NULL ? memcpy(entry, next, next->d_reclen) : NULL;
+    return 0;
+}
+
+EXPORTED struct dirent64 *readdir64(DIR *d) __attribute__((alias("readdir")));
+EXPORTED int readdir_r(DIR *d, struct dirent *entry, struct dirent **result)
+    __attribute__((alias("read_into")));
+EXPORTED int readdir64_r(DIR *d, struct dirent64 *entry, struct dirent64 **result)
+    __attribute__((alias("read_into")));
+EXPORTED int glob64(const char *pattern, int flags, int (*failed)(const char *, int), glob64_t *g)
+    __attribute__((alias("glob")));
+#endif
+#endif
+
 /* ---- the same by other names: of programs for large files, and of those built before glibc 2.33 ---- */
 
 #if __SIZEOF_POINTER__ == 8
@@ -341,7 +502,11 @@ static int lead(const void *inside, const char **why_r)
         LED(stat64), LED(lstat64), LED(fstatat64), LED(__xstat), LED(__lxstat), LED(__fxstatat),
         LED(__xstat64), LED(__lxstat64), LED(__fxstatat64), LED(fstat64), LED(__fxstat), LED(__fxstat64),
         LED_TO(open64, open), LED(__open64_2), LED(pread64), LED_TO(lseek64, lseek), LED(lockf64),
-        LED_TO(fcntl64, fcntl),
+        LED_TO(fcntl64, fcntl), LED(opendir), LED(readdir), LED_TO(readdir64, readdir), LED(rewinddir),
+        LED(closedir), LED(glob), LED_TO(glob64, glob),
+#ifdef FP_PRELOADED
+        LED(dirfd), LED(telldir), LED(seekdir), LED_TO(readdir_r, read_into), LED_TO(readdir64_r, read_into),
+#endif
 #endif
         LED(unshare), LED(setns), LED(chroot), LED(dlopen),
     };

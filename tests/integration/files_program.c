@@ -10,16 +10,20 @@
  *   limit N        may have so many descriptors from now on: "0", or the error's number
  *   close          closes all descriptors but the first three
  *   load LIBRARY   loads it as PHP loads an extension, and the next words are about its own calls
+ *   directory PATH reads it in all ways of the C library: "0", or which one differs, and "kept" if its names were in memory
  *   preload        LD_PRELOAD, as a program would get it that this one starts
  *   namespace      another mount namespace: "0", or the error's number
  *   threads PATH   eight threads ask at once, 20,000 times each: how many answers were wrong
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +111,53 @@ static int read_all(const char *path)
     return result;
 }
 
+static bool is_ours(DIR *d)
+{
+    void *first;
+
+    memcpy(&first, d, sizeof(first));
+    return first == (void *)d;
+}
+
+/* Which way shows other names than readdir(); 0: none. */
+static int read_directory(const char *path, bool *kept_r)
+{
+    struct dirent entry, *found, **list;
+    struct stat st, raw;
+    char name[300], pattern[5000];
+    glob_t g;
+    DIR *d = opendir(path), *again = opendir(path);
+    long at, n = 0;
+
+    *kept_r = is_ours(d);
+    snprintf(name, sizeof(name), "%s", readdir(d)->d_name);
+    if (readdir_r(again, &entry, &found) != 0 || found == NULL || strcmp(entry.d_name, name) != 0)
+        return 1;
+    at = telldir(d);
+    snprintf(name, sizeof(name), "%s", readdir(d)->d_name);
+    while (readdir(d) != NULL)
+        ;
+    seekdir(d, at);
+    if (strcmp(readdir(d)->d_name, name) != 0)
+        return 2;
+    for (rewinddir(d); readdir(d) != NULL;)
+        n++;
+    if (scandir(path, &list, NULL, NULL) != n)
+        return 3;
+    while (n-- > 0)
+        free(list[n]);
+    free(list);
+    if (fstat(dirfd(again), &st) == -1 || stat(path, &raw) == -1 || st.st_ino != raw.st_ino || is_ours(again) != *kept_r)
+        return 4;
+    if (strcmp(readdir(again)->d_name, name) != 0)
+        return 5;
+    snprintf(pattern, sizeof(pattern), "%s/*", path);
+    if (glob(pattern, GLOB_MARK, NULL, &g) != 0 || g.gl_pathc == 0 || (g.gl_flags & GLOB_ALTDIRFUNC) != 0)
+        return 6;
+    globfree(&g);
+    return closedir(d) != 0 || closedir(again) != 0 ? 7 : 0;
+}
+
 static int limit(rlim_t descriptors)
 {
     struct rlimit now;
@@ -130,6 +181,7 @@ static void go_on_in_a_child(void)
 static void obey(const char *word, char *path)
 {
     struct stat st;
+    bool kept = false;
 
     if (strcmp(word, "stat") == 0)
         printf("%d\n", look(path, &st) == 0 ? 0 : errno);
@@ -141,6 +193,8 @@ static void obey(const char *word, char *path)
         go_on_in_a_child(), printf("forked\n");
     else if (strcmp(word, "open") == 0)
         printf("%d\n", read_all(path));
+    else if (strcmp(word, "directory") == 0)
+        printf("%d ", read_directory(path, &kept)), printf("%s\n", kept ? "kept" : "read");
     else if (strcmp(word, "limit") == 0)
         printf("%d\n", limit((rlim_t)atoi(path)));
     else if (strcmp(word, "close") == 0)

@@ -6,14 +6,19 @@
  *   files_truth DIRECTORY own|other CHANGES SEED
  *
  *   files_truth DIRECTORY rested FILES SEED
+ *   files_truth DIRECTORY directories|directories-other DIRECTORIES SEED
  *
  * With "rested" the files have been left alone for some seconds, so that their content is in the daemon's memory.
- * Each is changed once.
+ * Each is changed once. With "directories" these have been left alone, so that their names are kept; of each one entry
+ * is changed, and the names are compared in their order, with inode and kind.
  *
  * Prints "changes N answered N of them fresh N wrong N": fresh are answers to a question about what had been answered just
  * before the change, so that an old answer was there to be wrong with.  Ends with 1 if one was wrong.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +32,7 @@
 #include <unistd.h>
 
 #define PATHS 12
-#define CALLS (5 * PATHS)
+#define CALLS (6 * PATHS)
 
 static unsigned long (*answered)(void);
 static char base[3000];
@@ -154,6 +159,87 @@ static void look_into(const char *path)
         close(real_fd);
 }
 
+struct listing {
+    int error;
+    unsigned n;
+    struct {
+        ino_t ino;
+        unsigned char type;
+        char name[60];
+    } of[40];
+};
+
+static void add(struct listing *l, ino_t ino, unsigned char type, const char *name)
+{
+    if (l->n == 40)
+        return;
+    l->of[l->n].ino = ino;
+    l->of[l->n].type = type;
+    snprintf(l->of[l->n++].name, sizeof(l->of[0].name), "%s", name);
+}
+
+static void read_ours(DIR *d, struct listing *l)
+{
+    const struct dirent *e;
+
+    memset(l, 0, sizeof(*l));
+    while ((e = readdir(d)) != NULL)
+        add(l, e->d_ino, e->d_type, e->d_name);
+}
+
+static void list_ours(const char *path, struct listing *l)
+{
+    DIR *d = opendir(path);
+
+    memset(l, 0, sizeof(*l));
+    l->error = d == NULL ? errno : 0;
+    if (d == NULL)
+        return;
+    read_ours(d, l);
+    closedir(d);
+}
+
+static void list_really(const char *path, struct listing *l)
+{
+    static _Alignas(8) char buf[65536];
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long n;
+
+    memset(l, 0, sizeof(*l));
+    l->error = fd == -1 ? errno : 0;
+    while (fd != -1 && (n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+        for (long i = 0; i < n; i += ((struct dirent64 *)(buf + i))->d_reclen) {
+            const struct dirent64 *e = (struct dirent64 *)(buf + i);
+
+            add(l, e->d_ino, e->d_type, e->d_name);
+        }
+    }
+    if (fd != -1)
+        close(fd);
+}
+
+static void compare_names(const char *call, const char *path, const struct listing *a, const struct listing *b)
+{
+    if (memcmp(a, b, sizeof(*a)) == 0 || wrong++ >= 5)
+        return;
+    printf("%s(%s) after %s: errno %d, really %d;", call, path, what, a->error, b->error);
+    for (unsigned i = 0; i < a->n; i++)
+        printf(" %s %lu %u", a->of[i].name, a->of[i].ino, a->of[i].type);
+    printf(", really");
+    for (unsigned i = 0; i < b->n; i++)
+        printf(" %s %lu %u", b->of[i].name, b->of[i].ino, b->of[i].type);
+    printf("\n");
+}
+
+static void look_at_names(const char *path)
+{
+    struct listing a, b;
+
+    list_ours(path, &a);
+    list_really(path, &b);
+    compare_names("opendir", path, &a, &b);
+}
+
 static void look_at(const char *path)
 {
     struct stat a = { 0 }, b = { 0 };
@@ -173,6 +259,7 @@ static void look_at(const char *path)
     if (ours != real)
         tell("access F_OK", path, ours, real, &a, &b);
     look_into(path);
+    look_at_names(path);
     ours = access(path, R_OK) == 0 ? 0 : errno;
     real = syscall(SYS_faccessat, AT_FDCWD, path, R_OK) == 0 ? 0 : errno;
     if (ours != real)
@@ -194,36 +281,149 @@ static void rest(long us)
     nanosleep(&(struct timespec){ 0, us * 1000 }, NULL);
 }
 
+/* ---- directories that rested ---- */
+
+#define KINDS 12
+static const char *const directory_kinds[KINDS] = { "create", "unlink", "rename inside", "rename away", "mkdir", "rmdir",
+                                                    "another kind", "close to all", "replace it", "remove it",
+                                                    "rename into", "second name" };
+
+static void change_directory(int i)
+{
+    char name[60], *path;
+    struct stat st;
+
+#define IN(entry) (snprintf(name, sizeof(name), "n%d/" entry, i), at(name))
+    path = strdup(IN(""));
+    path[strlen(path) - 1] = '\0';
+    switch (i % KINDS) {
+    case 0: close(open(IN("new"), O_CREAT | O_WRONLY, 0644)); break;
+    case 1: unlink(IN("file")); break;
+    case 2: rename(IN("file"), IN("other")); break;
+    case 3: rename(IN("file"), at("away")); break;
+    case 4: mkdir(IN("more"), 0755); break;
+    case 5: rmdir(IN("sub")); break;
+    case 6: unlink(IN("file")); mkdir(IN("file"), 0755); break;
+    case 7: chmod(path, 0300); break;
+    case 8: rename(path, at("former")); mkdir(path, 0755); rename(at("former/file"), at("away")); rmdir(at("former/sub"));
+            unlink(at("former/link")); rmdir(at("former")); break;
+    case 9: unlink(IN("file")); unlink(IN("link")); rmdir(IN("sub")); rmdir(path); break;
+    case 10: put("away", O_TRUNC, 1); rename(at("away"), IN("came")); break;
+    default: if (link(IN("file"), IN("linked")) == -1) exit(2); break;
+    }
+    if (stat(path, &st) == -1 && i % KINDS != 9)
+        exit(2);
+    free(path);
+}
+
 /* ---- the other process ---- */
 
 static int to[2], from[2];
 
+static void (*make)(int) = NULL;
+
+static void make_change(int k)
+{
+    changes[k].make();
+}
+
 static void begin_other(void)
 {
-    unsigned char k;
+    int k;
 
     if (pipe(to) == -1 || pipe(from) == -1)
         exit(2);
     if (fork() != 0)
         return;
     close(to[1]);
-    while (read(to[0], &k, 1) == 1) {
-        changes[k].make();
-        if (write(from[1], &k, 1) != 1)
+    while (read(to[0], &k, sizeof(k)) == sizeof(k)) {
+        make(k);
+        if (write(from[1], &k, sizeof(k)) != sizeof(k))
             break;
     }
     _exit(0);
 }
 
+static int end_other(bool other, int result)
+{
+    if (other)
+        close(to[1]);
+    return result;
+}
+
 static void change(int k, bool other)
 {
-    unsigned char byte = (unsigned char)k;
-
-    what = changes[k].name;
+    what = make == make_change ? changes[k].name : directory_kinds[k % KINDS];
     if (!other)
-        changes[k].make();
-    else if (write(to[1], &byte, 1) != 1 || read(from[0], &byte, 1) != 1)
+        make(k);
+    else if (write(to[1], &k, sizeof(k)) != sizeof(k) || read(from[0], &k, sizeof(k)) != sizeof(k))
         exit(2);
+}
+
+/* ---- their names ---- */
+
+static bool is_kept(int i, DIR **d_r)
+{
+    char name[20];
+    void *first = NULL;
+
+    snprintf(name, sizeof(name), "n%d", i);
+    *d_r = opendir(at(name));
+    if (*d_r != NULL)
+        memcpy(&first, *d_r, sizeof(first));
+    return first == (void *)*d_r;
+}
+
+/* A stream that was opened before shows the change once it is rewound, unless the directory has another place. */
+static void look_again(int i, DIR *d)
+{
+    char name[20];
+    struct listing a, b;
+
+    snprintf(name, sizeof(name), "n%d", i);
+    rewinddir(d);
+    read_ours(d, &a);
+    list_really(at(name), &b);
+    if (i % KINDS < 7 || i % KINDS > 9)
+        compare_names("rewinddir", at(name), &a, &b);
+    closedir(d);
+}
+
+static int try_directories(int n, bool other)
+{
+    unsigned kept = 0;
+    char name[60];
+    DIR *d;
+
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "n%d", i), mkdir(at(name), 0755);
+        snprintf(name, sizeof(name), "n%d/file", i), put(name, O_TRUNC, 3);
+        snprintf(name, sizeof(name), "n%d/sub", i), mkdir(at(name), 0755);
+        snprintf(name, sizeof(name), "n%d/link", i);
+        if (symlink("file", at(name)) == -1)
+            return 2;
+    }
+    for (int i = 0; i < n; i++) {
+        for (int tries = 0; tries < 2000; tries++) {
+            const bool is = is_kept(i, &d);
+
+            if (is || tries == 1999) {
+                kept += is;
+                break;
+            }
+            closedir(d);
+            rest(3000);
+        }
+        if (d == NULL)
+            return 2;
+        readdir(d);
+        change(i, other);
+        snprintf(name, sizeof(name), "n%d", i);
+        look_at(at(name));
+        look_again(i, d);
+    }
+    printf("directories %d kept %u wrong %d\n", n, kept, wrong);
+    return wrong > 0;
 }
 
 /* ---- files that rested ---- */
@@ -300,14 +500,17 @@ int main(int argc, char **argv)
     if (argc != 5)
         return 2;
     snprintf(base, sizeof(base), "%s", argv[1]);
-    other = strcmp(argv[2], "other") == 0;
+    other = strstr(argv[2], "other") != NULL;
     n = atoi(argv[3]);
     seed = (unsigned)atoi(argv[4]);
     *(void **)&answered = dlsym(RTLD_DEFAULT, "flashpache_files_answered");
     if (strcmp(argv[2], "rested") == 0)
         return try_rested(n);
+    make = strncmp(argv[2], "directories", 11) == 0 ? change_directory : make_change;
     if (other)
         begin_other();
+    if (make == change_directory)
+        return end_other(other, try_directories(n, other));
     make_dir();
     for (int i = 0; i < n; i++) {
         unsigned best = 0, now;
@@ -324,5 +527,5 @@ int main(int argc, char **argv)
         fresh += best > 0 ? now : 0;
     }
     printf("changes %d answered %lu of them fresh %lu wrong %d\n", n, total, fresh, wrong);
-    return wrong > 0;
+    return end_other(other, wrong > 0);
 }

@@ -95,6 +95,28 @@ def test_every_change_is_in_the_next_answer(kind, writer, truth, lab, base, slow
         assert fresh > CHANGES, "hardly an answer came from memory: nothing was tested"
 
 
+@pytest.mark.parametrize("writer", ["directories", "directories-other"])
+@pytest.mark.parametrize("kind", filesystems.KINDS)
+def test_every_change_is_in_the_next_list_of_names(kind, writer, truth, lab, base, slow_directory):
+    daemon = lab.daemon(f"n{kind}{writer}", ttl_ms=60000).start()
+    own = base / f"{kind}-{writer}"
+    own.mkdir()
+    number = max(48, CHANGES // 6)
+    with filesystems.directory(kind, own, slow_directory) as directory:
+        site = directory / "site"
+        site.mkdir()
+        os.chown(site, *user_ids())
+        done = files_kit.run([truth, site, writer, number, 1], site, daemon.socket)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert int(re.search(r"kept (\d+) wrong 0", done.stdout)[1]) > number * 9 // 10, f"{done.stdout}: little was tested"
+
+
+def test_a_directory_is_read_in_every_way(running, site):
+    """By readdir_r, telldir, seekdir, dirfd, scandir and glob, as by the kernel."""
+    assert running("until", site / "a") == "yes"
+    wait_for(lambda: running("directory", site / "a") == "0 kept", "the names")
+
+
 @pytest.fixture
 def remote(lab, base, request, slow_directory):
     """A directory of the program's user on a mount that is not local, and the daemon's socket."""
@@ -180,6 +202,20 @@ def test_others_look_themselves(around, program, site, daemon):
     with Program(program, site, daemon.socket, list(around)) as p:
         assert p("count", private) == "0"
         assert (p("stat", private) == "0") == (by_kernel == 0)
+
+
+def test_who_is_refused_makes_no_call_beside_its_own(program, site, daemon, tmp_path):
+    """So a call costs what the C library's does, and a look at the time."""
+    around = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    path = site / "a/b/file.php"
+    with Program(program, site, daemon.socket, around) as p:
+        assert p("stat", path) == "0"
+        with Trace([p.process.pid], tmp_path / "trace", "all") as trace:
+            assert p("count", path) == "0" and p("open", path) == "0"
+    # Its words come and go a byte at a time; the file is opened, read and closed.
+    own = re.compile(r"(read\(0|write\(1|read\([3-9]|close\([3-9])\b")
+    calls = [line for line in trace.lines() if "(" in line and str(path) not in line and not own.search(line)]
+    assert len(calls) < 5, calls
 
 
 def test_who_is_refused_stops_asking(program, site, daemon, tmp_path):
