@@ -95,6 +95,7 @@ enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_list(const struct ctl *ctl, int argc, char **argv);
+enum ctl_exit ctl_php(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv);
 
 #endif

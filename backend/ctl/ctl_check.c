@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "ctl/ctl_json.h"
 #include "ctl/ctl_paint.h"
+#include "ctl/ctl_php.h"
 #include "ctl/ctl_report.h"
 #include "shared/client.h"
 #include "shared/judge.h"
@@ -348,6 +349,15 @@ static void check_httpd(struct check *c)
             "FlashpacheSocket is another socket");
 }
 
+static void check_program(void *check, const struct ctl_php *p)
+{
+    if (!p->loaded)
+        say(check, NOTE,
+            "process %" PRIu64 " was started with libflashpache_files.so and does without: it is linked "
+            "statically",
+            p->pid);
+}
+
 /* ---- the command ---- */
 
 static enum ctl_exit check_all(struct check *c)
@@ -367,6 +377,7 @@ static enum ctl_exit check_all(struct check *c)
         check_way(c);
         check_watches(c);
         check_httpd(c);
+        ctl_php_each(check_program, c);
         rc = c->bad > 0 ? CTL_FAILED : CTL_DONE;
     }
     ctl_free_reports(&c->reports);

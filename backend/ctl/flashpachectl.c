@@ -194,6 +194,8 @@ static const struct command {
       true },
     { "check", "  check                    check socket, daemon, limits, mounts and httpd\n", ctl_check,
       true },
+    { "php", "  php                      calls on files of processes with libflashpache_files.so\n", ctl_php,
+      true },
     { "top", "  top [-n TIMES] [-d SECONDS]\n" INDENT "hot paths, slow lookups and mounts, every second\n",
       ctl_top, true },
     { "stats", "  stats [--latency]\n" INDENT "counters; or the latency of lookups on each mount\n",

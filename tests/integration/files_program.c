@@ -11,6 +11,7 @@
  *   close          closes all descriptors but the first three
  *   load LIBRARY   loads it as PHP loads an extension, and the next words are about its own calls
  *   directory PATH reads it in all ways of the C library: "0", or which one differs, and "kept" if its names were in memory
+ *   flood PATH     asks for 50,000 names below it that are not there: "0", or how many there were
  *   preload        LD_PRELOAD, as a program would get it that this one starts
  *   namespace      another mount namespace: "0", or the error's number
  *   threads PATH   eight threads ask at once, 20,000 times each: how many answers were wrong
@@ -158,6 +159,19 @@ static int read_directory(const char *path, bool *kept_r)
     return closedir(d) != 0 || closedir(again) != 0 ? 7 : 0;
 }
 
+static int flood(const char *path)
+{
+    struct stat st;
+    char name[5000];
+    int found = 0;
+
+    for (int i = 0; i < 50000; i++) {
+        snprintf(name, sizeof(name), "%s/%d-%d", path, (int)getpid(), i);
+        found += stat(name, &st) == 0;
+    }
+    return found;
+}
+
 static int limit(rlim_t descriptors)
 {
     struct rlimit now;
@@ -193,6 +207,8 @@ static void obey(const char *word, char *path)
         go_on_in_a_child(), printf("forked\n");
     else if (strcmp(word, "open") == 0)
         printf("%d\n", read_all(path));
+    else if (strcmp(word, "flood") == 0)
+        printf("%d\n", flood(path));
     else if (strcmp(word, "directory") == 0)
         printf("%d ", read_directory(path, &kept)), printf("%s\n", kept ? "kept" : "read");
     else if (strcmp(word, "limit") == 0)

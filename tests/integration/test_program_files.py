@@ -3,14 +3,18 @@
 for those alone whom the daemon would answer, and the program goes on when nobody answers any more."""
 
 import errno
+import json
 import os
+import random
 import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
+import content_kit
 import files_kit
 import filesystems
 import tree
@@ -266,6 +270,41 @@ def test_other_libraries_are_left_in_the_environment(program, site, daemon, base
         assert p("preload") == str(other)
 
 
+# ---- the operator's view ----
+
+def told_of(flashpachectl, socket, pid):
+    done = flashpachectl("-s", socket, "php", "--json")
+    assert done.returncode == 0, done.stderr
+    return next(one for one in json.loads(done.stdout)["processes"] if one["pid"] == pid)
+
+
+def test_counts_of_a_process(running, site, daemon, flashpachectl):
+    assert running("until", site / "a/b/file.php") == "yes"
+    before = told_of(flashpachectl, daemon.socket, running.process.pid)
+    assert before["loaded"] and before["answered"] > 0
+    assert running("count", site / "a/b/file.php") == "1000" and running("stat", f"{site}/a/b/../b") == "0"
+    after = told_of(flashpachectl, daemon.socket, running.process.pid)
+    assert {name: after[name] - before[name] for name in ("answered", "new", "doubt", "nobody")} == {
+        "answered": 1000, "new": 0, "doubt": 1, "nobody": 0}
+    running("fork")
+    assert running("until", site / "a/b/file.php") == "yes"
+
+
+def test_a_program_that_cannot_use_the_library(base, site, daemon, flashpachectl):
+    program = base / "static"
+    made = subprocess.run(["cc", "-static", "-o", program, "-x", "c", "-"], input="#include <unistd.h>\nint main(void) { return pause(); }\n",
+                          text=True, capture_output=True)
+    if made.returncode:
+        pytest.skip("needs a static C library: " + made.stderr[-200:])
+    with subprocess.Popen([program], env=files_kit.environment(site, daemon.socket)) as process:
+        try:
+            assert told_of(flashpachectl, daemon.socket, process.pid) == {"pid": process.pid, "loaded": False}
+            checked = flashpachectl("-s", daemon.socket, "check").stdout
+            assert f"note  process {process.pid} was started with libflashpache_files.so and does without" in checked
+        finally:
+            process.kill()
+
+
 # ---- faults ----
 
 def test_without_a_daemon(program, site, base):
@@ -324,6 +363,60 @@ def test_a_forked_process_asks_by_itself(running, site):
     assert running("until", path) == "yes"
     path.unlink()
     assert running("stat", path) == str(errno.ENOENT)
+
+
+def truth_during(disturb, truth, site, socket, around=()):
+    """The changes of files_truth, while something disturbs the daemon or the process again and again."""
+    with subprocess.Popen([*around, *files_kit.as_user(), truth, site, "own", str(CHANGES * 2), "5"], env=files_kit.environment(site, socket),
+                          stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            disturb()
+        assert process.returncode == 0, process.stdout.read()
+
+
+def test_the_daemon_dies_all_the_time(truth, site, lab):
+    daemon = lab.daemon("dies", ttl_ms=60000).start()
+
+    def kill():
+        time.sleep(random.uniform(0.05, 0.6))
+        daemon.kill()
+        time.sleep(random.uniform(0, 0.1))
+        daemon.start()
+    truth_during(kill, truth, site, daemon.socket)
+
+
+def test_the_tables_change_all_the_time(truth, site, lab):
+    daemon = lab.daemon("changes", ttl_ms=60000).start()
+
+    def reload():
+        time.sleep(random.uniform(0.05, 0.5))
+        daemon.settings["max_entries"] = random.randrange(1000, 9000)
+        daemon.write_config()
+        daemon.signal(signal.SIGHUP)
+    truth_during(reload, truth, site, daemon.socket)
+
+
+@pytest.mark.parametrize("limit", ["--nofile=7", "--nofile=9", "--nofile=12", "--as=80000000"])
+def test_truth_with_few_resources(limit, truth, site, daemon):
+    limited = ["prlimit", limit]
+    truth_during(lambda: time.sleep(0.1), truth, site, daemon.socket, limited)
+
+
+def test_a_flood_of_hints(program, truth, site, lab):
+    """Four processes of Apache's user name 200,000 paths. The daemon's memory stays in its bounds, and others get true answers."""
+    daemon = lab.daemon("flood", ttl_ms=60000, max_entries=5000, max_negative=5000).start()
+    flooding = [Program(program, site, daemon.socket) for _ in range(4)]
+    for p in flooding:
+        p.process.stdin.write(f"flood {site}/a\n")
+        p.process.stdin.flush()
+    truth_during(lambda: time.sleep(0.1), truth, site, daemon.socket)
+    for p in flooding:
+        assert p.process.stdout.readline() == "0\n"
+        p.__exit__()
+    found = content_kit.stats(daemon)
+    assert found["files"] + found["directories"] <= 5000 and found["negative"] <= 5000
+    with Program(program, site, daemon.socket) as p:
+        assert p("until", site / "a/b/file.php") == "yes"
 
 
 def test_without_memory(program, site, daemon):

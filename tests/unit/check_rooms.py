@@ -18,7 +18,7 @@ PROGRAMS = ("backend", "mod_flashpache")
 # Each room may use those behind it in a row, and nothing else.
 ORDERS = (
     "backend lookup admin ipc fleet workers cache changes privsep conf shared wire base",
-    "ctl conf shared wire base",
+    "ctl conf files shared wire base",
     "files shared wire base",
     "mod_flashpache body access walk question setup status files shared wire base",
     "httpd13 question status files shared wire base",
