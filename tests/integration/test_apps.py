@@ -4,6 +4,7 @@
 Debian's packages are needed; scripts/test full and scripts/compare --app unpack them in the build directory.
 """
 
+import re
 import sys
 import time
 
@@ -22,6 +23,9 @@ import app_kit  # noqa: E402
 
 ROUNDS = 3
 WAYS = ("event", "prefork")        # with php-fpm, with mod_php
+ANSWERED = "prefork, calls answered"
+# Calls that nobody answers, and looks at descriptors.
+OTHER = re.compile(r'open|getcwd|chdir|W_OK|newfstatat\(\d+, ""|utimensat|unlink|mkdir|chmod|rename')
 KINDS = ("static", "pretty", "missing", "front")
 TIMES = 3
 # Nothing expires while a trace runs.
@@ -50,12 +54,14 @@ def app(base, php, request):
     return made.make(request.getfixturevalue("database") if made.needs_database else None)
 
 
-def servers(lab, app, mpm, what):
+def servers(lab, app, way, what):
     """(stock, Flashpache) with one child, started."""
+    mpm = way.split(",")[0]
     config = app.config(app.docroot) if mpm == "event" else app.config_mod_php(app.docroot)
     options = dict(mpm=mpm, config=config, limits=LIMITS[mpm], extra_modules=app_kit.MODULES,
                    around=app_kit.around())
     stock = lab.stock(f"{app.name}-{what}-stock-{mpm}", app.docroot, **options).start()
+    options["config"] += "FlashpacheIntercept mod_php\n" if way == ANSWERED else ""
     return stock, lab.under_test(f"{app.name}-{what}-{mpm}", app.docroot, daemon_settings=SETTINGS, **options)
 
 
@@ -94,9 +100,9 @@ def first_difference(different):
     return path, theirs[2][max(0, at - 60):at + 60], ours[2][max(0, at - 60):at + 60]
 
 
-@pytest.mark.parametrize("mpm", WAYS)
-def test_pages_are_as_stocks(lab, app, mpm):
-    stock, flash = servers(lab, app, mpm, "pages")
+@pytest.mark.parametrize("way", [*WAYS, pytest.param(ANSWERED, marks=pytest.mark.needs_flashpache)])
+def test_pages_are_as_stocks(lab, app, way):
+    stock, flash = servers(lab, app, way, "pages")
     expected = lasting_pages(stock, app)
     assert {path: answer[0] for path, answer in expected.items()} == {page.path: page.status for page in app.pages}
     for _ in range(ROUNDS):
@@ -104,6 +110,20 @@ def test_pages_are_as_stocks(lab, app, mpm):
         different = {path: (expected[path], ours[path]) for path in expected if ours[path] != expected[path]}
         assert not different, first_difference(different)
     lab.end()
+
+
+@pytest.mark.needs_flashpache
+def test_phps_calls_are_answered(lab, app):
+    """But for files that it opens on a local disk, and a question whether it may write."""
+    left = []
+    for way in ("prefork", ANSWERED):
+        flash = servers(lab, app, way, f"php-{len(left)}")[1]
+        for _ in range(5):
+            pages(flash, app)
+        left.append([line for line in traced(flash, app, "pretty") if not OTHER.search(line)])
+        lab.end()
+    print(f"{app.name}: {len(left[0]) / TIMES:.0f} looks of PHP at paths a page, {len(left[1]) / TIMES:.0f} with answers")
+    assert len(left[1]) < len(left[0]) / 4, left[1]
 
 
 def traced(server, app, kind):
