@@ -15,7 +15,8 @@ NETWORK_CALLS = {"accept", "accept4", "shutdown"}
 # One line of strace -f -yy: the process, the call, and the target of its first descriptor.
 CALL = re.compile(r"^\d+\s+(\w+)\((?:\d+<(/|[A-Z]+)?)?")
 # fstat is newfstatat(fd, "", ..., AT_EMPTY_PATH) in today's libc: a descriptor, not a path.
-FSTAT = re.compile(r'^\d+\s+\w+\(\d+<[^>]*>, "",')
+# A removed file's name has "(deleted)" behind it, and a process may look at the name of its own descriptor.
+FSTAT = re.compile(r'^\d+\s+\w+\((\d+<[^>]*>(\(deleted\))?, "",|"/proc/self/fd)')
 
 
 def kind_of(name, first, line):
