@@ -64,8 +64,8 @@ def put_growth(store, name):
     costs = {"stock_cpu_us": summary(80.0), "cpu_us": summary(40.0), "of_stock": summary(0.5)}
     put_program(store, name, {
         "workers": {"workers": [{"workers": 1024, **costs}]},
-        "paths": {"paths": [{"kind": "absent", "paths": 100_000, "law": "zipf", "bytes_each": 312.4, "shared_each": 96.0, **costs}]},
-        "leases": {"leases": {"sizes": [{"paths": 1000, "bytes": 3 << 20}], "bytes_each": 410.3}}}[name.split("-")[1]])
+        "paths": {"paths": [{"kind": "absent", "paths": 100_000, "law": "zipf", "bytes_each": 312.4, "shared_each": 96.0, **costs}]}
+    }[name.split("-")[1]])
 
 
 def put_srpt(store, name, loads=(0.7, 0.8, 0.9)):
