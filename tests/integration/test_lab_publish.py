@@ -91,9 +91,12 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
     (tmp_path / "twice").mkdir()
     page_of(tmp_path / "twice", "old").write_text("of a run before\n")
     (tmp_path / "twice/notes.txt").write_text("not ours\n")
+    for name in publish.BY_HAND:
+        page_of(tmp_path / "twice", name).write_text("of a writer\n")
     publish.write(store, tmp_path / "twice")
     once, twice = files_of(tmp_path / "once"), files_of(tmp_path / "twice")
     assert twice.pop("notes.txt") == b"not ours\n"
+    assert {twice.pop(f"{name}.md") for name in publish.BY_HAND} == {b"of a writer\n"}
     assert once == twice and len(once) > 20
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report that ships: Markdown pages, a plot and its points for each figure, the raw results as CSV.
 
-The same results give the same bytes. Old pages, plots and tables of the directory go, and nothing else in it.
+The same results give the same bytes. Old pages, plots and tables of the directory are removed. Nothing else is, and no page
+that people write.
 """
 
 import csv
@@ -18,6 +19,8 @@ COLUMNS = ("mean", "p50", "p90", "p99")
 MOST_LINES = 8              # of a plot
 PLOTTED = (("mean", "mean"), ("p90", "90th percentile"))
 SVG_HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
+# Pages of the directory that people write.
+BY_HAND = {"former", "runs"}
 OUT_OF_CSV = {"at"}         # moments, which say nothing
 
 INDEX_HEAD = """# Results of the last full run
@@ -86,7 +89,7 @@ class Pages:
     def write(self):
         for pattern in ("*.md", "figures/*.svg", "figures/*.csv", "raw/*.csv"):
             for old in self.directory.glob(pattern):
-                if str(old.relative_to(self.directory)) not in self.files:
+                if str(old.relative_to(self.directory)) not in self.files and old.stem not in BY_HAND:
                     old.unlink()
         for name, text in self.files.items():
             path = self.directory / name
