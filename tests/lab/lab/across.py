@@ -10,10 +10,10 @@ BY_RIG_TITLE = "Requests/s of Flashpache to those of stock httpd, by rig"
 SERVER = "tests/lab/archserver/README.md"
 ARCHITECTURES_HEAD = f"""# Architectures in all rigs
 
-For readers who compare server architectures. After this page you know how each architecture of the papers fared in each rig, all
-else the same. Each is [one server](../../{SERVER}), and not the papers' own.
+For readers who compare server architectures: how each of the papers' architectures performs in each rig, all else being equal. All
+are options of [one server](../../{SERVER}); none is the papers' own program.
 
-A number is of one round, in memory of two or more.
+Each number is from one round; in memory, from two or more.
 """
 
 
@@ -48,8 +48,8 @@ def architectures(found):
     if not rigs:
         return ""
     return (ARCHITECTURES_HEAD + "\n## Requests/s\n" + of_all(found, rigs, lambda load: ("capacity", "requests_per_s"))
-            + "\n## Mean latency in ms near the own capacity\n\n"
-            + "The load is 0.95 of it, in memory 0.8.\n"
+            + "\n## Mean latency in ms near the server's own capacity\n\n"
+            + "The load is 0.95 of that capacity, in memory 0.8.\n"
             + of_all(found, rigs, lambda load: (f"latency@{load:g}", "ms", "mean")))
 
 

@@ -88,21 +88,21 @@ def pariag(number, title, theirs, draw=None, needs=None, reason=None, **options)
 
 
 OVERVIEW = "design/overview.md"
-PROCESSORS = "The paper compares three generations of processors. Ours is one machine, beside the paper's last generation."
-DELAYS = "The kernel of these measurements has no netem, and so no delay can be set."
-TUNING = ("It tunes one server by its number of threads, processes and connections. Ours has the numbers that the server's page "
-          "names; `archserver --workers` and `--connections` set others.")
+PROCESSORS = "The paper compares three generations of processors. Ours is one machine, shown next to the paper's last generation."
+DELAYS = "The kernel of these measurements has no netem, so no delay can be set."
+TUNING = ("It tunes one server by its number of threads, processes and connections. Our servers have the numbers that their "
+          "page names; `archserver --workers` and `--connections` set others.")
 MEMORY_CURVES = [STOCK, AMPED]
 
-STEPS = "The steps between Flash and New-Flash, descriptors passed and no mmap, are no servers of ours."
+STEPS = "We have no servers for the steps between Flash and New-Flash, descriptors passed and no mmap."
 CHILDREN = "Ours has 256 connections, and 288 children."
 AT_90 = "Ours is at 0.95."
 
 ENTRIES = (
     ruan("table-1", "The servers' processors", "300 to 3,000 MHz, three generations",
-         reason="Ours is one machine, and [its description](README.md) names it. lmbench was not run on it."),
+         reason="Ours is one machine, which [the index](README.md) describes. lmbench was not run on it."),
     ruan("table-2", "Popularity of files, by size of the set", "99 % of the requests take at most 14 % of the set", "popularity_table"),
-    ruan("table-3", "Requests by series of sizes", "four series, asked for about equally often", "series_table"),
+    ruan("table-3", "Requests by series of sizes", "four series, requested about equally often", "series_table"),
     ruan("table-4", "Service inversion by load", "Apache 0.14 to 0.58, Flash 0.25 to 0.58", "inversion_table",
          needed(LINK, LINK)),
     ruan("table-5", "Latency at 0.95 of the capacity, and capacity",
@@ -112,9 +112,9 @@ ENTRIES = (
          "on the disk Flashpache has 1.05, 1.14 and 1.13 of Apache's, by processor", "capacity_table",
          {"memory-profile": [STOCK, FLASH, AMPED, NEW_FLASH], **needed(DISK, DISK)}),
     ruan(1, "Ready events of Flash", "median 12, mean 61, over 600 at most", "ready_events", on_metadata(AMPED), servers=[AMPED]),
-    ruan(2, "Runnable processes of Apache", "of 1,024 none a third of the time, over 80 % of them 40 % of the time",
+    ruan(2, "Runnable processes of Apache", "of 1,024 processes, none is runnable a third of the time, over 80 % are 40 % of the time",
          "bursts", {"metadata": [STOCK]}, servers=[STOCK]),
-    ruan(3, "Steps of a request", "a diagram", reason="It has no measurement."),
+    ruan(3, "Steps of a request", "a diagram", reason="It shows no measurement."),
     profile(4, STOCK, "Apache", "Latency of Apache by load", "mean 180 ms and median 6.6 ms at 0.95"),
     profile(5, AMPED, "Flash", "Latency of Flash by load", "mean 181 ms and median 67 ms at 0.95"),
     ruan(6, "Latencies of Apache, their distribution by load", "over 60 % within 10 ms up to 0.95, 18 % above it",
@@ -123,11 +123,11 @@ ENTRIES = (
          server=AMPED),
     ruan(8, "Latency by size of the set", "mean and median grow as soon as the set exceeds the memory", "sizes",
          of_sizes(STOCK, AMPED), servers=[STOCK, AMPED]),
-    ruan(9, "Service inversion, an example", "a diagram", reason="It has no measurement; a unit test computes its example."),
+    ruan(9, "Service inversion, an example", "a diagram", reason="It shows no measurement; a unit test computes its example."),
     deciles(10, STOCK, "Sizes by tenth of the latencies, Apache", "the smallest files are in all tenths"),
     deciles(11, AMPED, "Sizes by tenth of the latencies, Flash", "the smallest files are in all tenths"),
     ruan(12, "Flashpache's architecture", "a diagram",
-         reason=f"It has no measurement. [The design](../{OVERVIEW}) has today's."),
+         reason=f"It shows no measurement. [The design](../{OVERVIEW}) has today's."),
     ruan(13, "Ready events of Flash's variants", "mean 61 to 1.6, median 12 to 2", "ready_events", on_metadata(AMPED, NEW_FLASH),
          servers=[AMPED, NEW_FLASH]),
     ruan(14, "Runnable processes of Flashpache", "about 20 % at any time", "bursts", {"metadata": [STOCK, FLASH]},
@@ -146,13 +146,13 @@ ENTRIES = (
          {"memory-profile": MEMORY_CURVES}, note=PROCESSORS, servers=MEMORY_CURVES,
          where={key: "memory-profile" for key in MEMORY_CURVES}),
     ruan(23, "Latency on the disk by load and processor, Apache and Flash",
-         "alike on all three processors: bound to the disk", "means",
+         "the same on all three processors: the disk is the limit", "means",
          on_metadata(STOCK, AMPED), note=PROCESSORS, servers=[STOCK, AMPED], where=METADATA),
     ruan(24, "Latency on the disk by load and processor, New-Flash and Flashpache",
          "lower with each faster processor", "means",
          on_metadata(FLASH, NEW_FLASH), note=PROCESSORS, servers=[FLASH, NEW_FLASH], where=METADATA),
     other(1, "Latency of Apache by load", "305 Mbit/s; the mean at 0.95 is twice Flash's", 4),
-    other(2, "Latency of Flash by load", "352 Mbit/s; at 0.95 the median is as Apache's", 5),
+    other(2, "Latency of Flash by load", "352 Mbit/s; at 0.95 the median is like Apache's", 5),
     other(3, "Latencies of Apache, their distribution", "over 60 % within 10 ms above load 0.9", 6),
     other(4, "Latencies of Flash, their distribution", "very few within 10 ms above load 0.9", 7),
     other("table-1", "Requests by series of sizes", "25, 28, 24 and 23 %", "table-3"),
@@ -167,32 +167,32 @@ ENTRIES = (
     other(11, "Service inversion of new and old Flash", "lower by over 40 %", 19),
     other(12, "Sizes by tenth of the latencies, New-Flash in memory", "inversion 0.33", 20, AT_90),
     other(13, "Ready events of Flash's variants", "mean 61 to 1.6; 99.9 % below 10", 13),
-    other(14, "The same, weighted by the number of events", "", 13, "Ours counts each turn alike."),
+    other(14, "Ready events of Flash's variants, weighted by the number of events", "", 13, "Ours gives each turn the same weight."),
     other(15, "Runnable processes of 256", "far below their number, and dispersed", 2, CHILDREN),
     other(16, "Runnable processes of 1,024", "close to their number", 2, CHILDREN),
-    other(17, "Runnable processes, their distribution", "none 40 % of the time of 1,024, 20 % of 256", 2, CHILDREN),
+    other(17, "Runnable processes, their distribution", "none is runnable 40 % of the time with 1,024 processes, 20 % with 256", 2, CHILDREN),
     other(18, "Latency by largest congestion window", "33 ms to 10 ms",
-          reason="The lab bounds no congestion window. It schedules by size: see Harchol-Balter's figure 5."),
-    srpt(1, "The bottleneck", "a diagram", reason="It has no measurement."),
-    srpt(2, "Queues of Linux", "a diagram", reason="It has no measurement."),
-    srpt(3, "Open, closed and partly open systems", "a diagram", reason="It has no measurement."),
-    srpt(4, "Sizes of the files that are asked for", "mean 5 KB, the largest 3 % have half of the bytes",
-         reason="`tests/lab/srpt.py` prints those of its own set at its start."),
-    srpt(5, "Mean response time by load, open and partly open", "3 to 8 times less above load 0.5", "srpt_means",
+          reason="The lab does not limit congestion windows. It schedules by size: see Harchol-Balter's figure 5."),
+    srpt(1, "The bottleneck", "a diagram", reason="It shows no measurement."),
+    srpt(2, "Queues of Linux", "a diagram", reason="It shows no measurement."),
+    srpt(3, "Open, closed and partly open systems", "a diagram", reason="It shows no measurement."),
+    srpt(4, "Sizes of the files that are asked for", "mean 5 KB; the largest 3 % make up half of the bytes",
+         reason="`tests/lab/srpt.py` prints the sizes of its own files when it starts."),
+    srpt(5, "Mean response time by load, open and partly open", "3 to 8 times lower above load 0.5", "srpt_means",
          ("srpt-10", "srpt-partly-open")),
-    srpt(6, "Mean slowdown by load", "4 times less at 0.5, 16 times at 0.9", "srpt_slowdowns", ("srpt-10",)),
+    srpt(6, "Mean slowdown by load", "4 times lower at 0.5, 16 times at 0.9", "srpt_slowdowns", ("srpt-10",)),
     srpt(7, "FAIR in a partly open system with 1, 5 and 50 requests", "nearly the same for all",
          reason="Figure 5 has the open system and five requests. `srpt.py --partly-open 50` has the rest."),
-    srpt(8, "Mean response time by load at 100 Mbit/s", "5 times less at 0.8", "srpt_means", ("srpt-100",)),
-    srpt(9, "Mean response time by size of the file", "smallest 80 % ten times less at 0.8, all but the largest 1 % five times",
+    srpt(8, "Mean response time by load at 100 Mbit/s", "5 times lower at 0.8", "srpt_means", ("srpt-100",)),
+    srpt(9, "Mean response time by size of the file", "ten times lower at 0.8 for the smallest 80 %, five times for all but the largest 1 %",
          "srpt_sizes", ("srpt-10",)),
-    srpt(10, "By round trip", "at 0.9 from 4 times less without delay to 2 times at 100 ms", reason=DELAYS),
-    srpt(11, "By loss", "at 0.9 from 4 times less to a quarter at 10 %; at 0.7 nothing above 2 %", "srpt_losses",
+    srpt(10, "By round trip", "at 0.9, from 4 times lower without delay to 2 times at 100 ms", reason=DELAYS),
+    srpt(11, "By loss", "at 0.9, from 4 times lower to a quarter at 10 %; at 0.7, nothing above 2 %", "srpt_losses",
          ("srpt-10", "srpt-loss-1", "srpt-loss-3")),
     srpt(12, "By loss and delay", "as by loss alone",
          reason=DELAYS + " Figure 11 has loss alone, which the paper found to dominate."),
-    srpt(13, "Clients far away, mean", "less gain the farther they are", reason="There are no clients far away. " + DELAYS),
-    srpt(14, "Clients far away, by size", "no unfairness to large files", reason="There are no clients far away. " + DELAYS),
+    srpt(13, "Clients far away, mean", "the farther away, the smaller the gain", reason="The lab has no distant clients. " + DELAYS),
+    srpt(14, "Clients far away, by size", "no unfairness to large files", reason="The lab has no distant clients. " + DELAYS),
     *(pariag(number, title, "", reason=TUNING) for number, title in (
         (1, "Knot with a cache of its own, tuned"), (2, "Knot with non-blocking sendfile, tuned"),
         (3, "Knot with blocking sendfile, tuned"), (4, "userver with non-blocking sendfile, tuned"),

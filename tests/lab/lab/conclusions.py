@@ -20,16 +20,16 @@ Claim = namedtuple("Claim", "experiment servers question better rounds")
 # {experiment: (its name in a sentence, what it is)}; seven of the names must fit into a sentence.
 EXPERIMENTS = {
     "memory": ("memory", "21,600 files of 3 GB in memory, 1,024 connections"),
-    "contention": ("changing names", "names made and removed beside what is read in memory"),
-    "slowfs": ("a slow file system", "2 ms for each look at a name, 1,024 connections"),
-    "slowfs-kept": ("slow but kept names", "as `slowfs`, and the kernel keeps names for a second"),
-    "network": ("sshfs", "sshfs as it comes"), "link": ("a slow link", "an uplink of 100 Mbit/s"),
+    "contention": ("changing names", "names created and removed next to files read from memory"),
+    "slowfs": ("a slow file system", "2 ms for each lookup of a name, 1,024 connections"),
+    "slowfs-kept": ("slow but kept names", "as `slowfs`, but the kernel keeps names for a second"),
+    "network": ("sshfs", "sshfs with its defaults"), "link": ("a slow link", "an uplink of 100 Mbit/s"),
     "disk": ("a disk", "a disk of 150 reads/s, the set three times the memory"),
     "metadata": ("names on disk", "201,600 files, whose names and inodes are on a disk of 150 reads/s")}
 REQUESTS = Question("as many requests/s", "capacity", ("requests_per_s",), False)
-MEAN = Question("mean latency at 0.95 of the own capacity", "latency@0.95", ("ms", "mean"), True)
-QUESTIONS = (REQUESTS, Question("CPU of a request", "capacity", ("cpu_us",), True), MEAN,
-             Question("90th percentile at 0.95 of the own capacity", "latency@0.95", ("ms", "p90"), True),
+MEAN = Question("mean latency at 0.95 of its own capacity", "latency@0.95", ("ms", "mean"), True)
+QUESTIONS = (REQUESTS, Question("CPU per request", "capacity", ("cpu_us",), True), MEAN,
+             Question("90th percentile at 0.95 of its own capacity", "latency@0.95", ("ms", "p90"), True),
              Question("mean latency at the same rate", "latency=equal", ("ms", "mean"), True))
 
 
@@ -85,9 +85,9 @@ def said(each, show=ranged):
     if not each.question.less_is_better:
         return f"{show(each.better)} times {each.question.what}"
     if each.better.median >= 1:
-        return f"{each.question.what} {show(each.better)} times less"
+        return f"{each.question.what} {show(each.better)} times lower"
     more = metrics.Spread(*(1 / value for value in (each.better.median, each.better.most, each.better.least)))
-    return f"{each.question.what} {show(more)} times more"
+    return f"{each.question.what} {show(more)} times as high"
 
 
 # The summary
@@ -180,10 +180,10 @@ def convoy(found):
     if stock.median < MANY_WAIT * threads.median:
         return ["No convoy on missing `.htaccess` files was seen.",
                 f"{stock.median:.0f} of {threads.median:.0f} threads of stock httpd at most waited in `d_alloc_parallel`, on `slowfs`."]
-    return ["A convoy on missing `.htaccess` files: threads wait in `d_alloc_parallel` until another has looked at the same name.",
-            f"{stock.median:.0f} of {threads.median:.0f} threads of stock httpd were there at one moment, on `slowfs`.",
-            f"{flash.median if flash else 0:.0f} of Flashpache's were there.",
-            "The papers describe threads that wait for FreeBSD's vnode lock."]
+    return ["A convoy on missing `.htaccess` files: threads wait in `d_alloc_parallel` until another thread has looked up the same name.",
+            f"{stock.median:.0f} of {threads.median:.0f} threads of stock httpd waited there at one moment, on `slowfs`.",
+            f"{flash.median if flash else 0:.0f} of Flashpache's threads waited there.",
+            "The papers describe threads that wait for a vnode lock of FreeBSD."]
 
 
 def local_disk(found):
@@ -192,10 +192,10 @@ def local_disk(found):
     today = [claim(found, where, ("stock-prefork-None", "flash-prefork-None"), MEAN) for where in ("disk", "metadata")]
     if not all(today):
         return []
-    lines = [f"In the paper Flashpache's mean latency on a disk is {number(theirs)} times less than Apache's.",
+    lines = [f"In the paper Flashpache's mean latency on a disk is {number(theirs)} times lower than Apache's.",
              *(f"On `{each.experiment}` today: {said(each)}{rounds(each)}{noise(each)}." for each in today)]
     if "helps" not in map(verdict, today):
-        lines.append("Linux's documentation of path lookup may say why: names in memory are found without a lock.")
+        lines.append("Linux's documentation of path lookup may say why: the kernel finds names in memory without a lock.")
     return lines
 
 
@@ -206,8 +206,8 @@ def architectures(found):
         ours = {key: rate.median for key, rate in rates.items() if rate and key.startswith("arch-")}
         if len(ours) > 1:
             first, last = (choose(ours, key=ours.get) for choose in (max, min))
-            lines += [f"Of all architectures `{first}` is first in {where}: {number(ours[first])} requests/s.",
-                      f"`{last}` is last there: {number(ours[last])} requests/s."]
+            lines += [f"The fastest architecture in {where} is `{first}`: {number(ours[first])} requests/s.",
+                      f"The slowest there is `{last}`: {number(ours[last])} requests/s."]
     return lines
 
 
@@ -232,7 +232,7 @@ def new_lines(found):
     return "".join(f"\n### {head}\n\n" + "".join(f"- {line}\n" for line in lines) for head, lines in said_of if lines)
 
 
-NOTHING = "Nothing was measured of which this holds.\n"
+NOTHING = "No measurement shows this.\n"
 
 
 def text(found, plot=""):
@@ -241,28 +241,28 @@ def text(found, plot=""):
     helps, loses = (claim_lines(every, word) or NOTHING for word in ("helps", "loses"))
     page = f"""# What we found
 
-For readers who decide whether Flashpache pays for their site. After this page you know where it helps, where it does not,
-and what has changed since the papers. The lab wrote it from the numbers of the run.
+For readers who are deciding whether Flashpache pays for their site: where it helps, where it does not, and what has
+changed since the papers. The lab wrote this page from the numbers of the run.
 
 {summary(every) if every else NOTHING}{plot}
-Each number compares Flashpache with stock httpd of the same settings. It is the median of the rounds, with their range. Both
+Each number compares Flashpache with stock httpd under the same settings. It is the median of the rounds, with their range. Both
 servers took turns in each round.
 
 ## Where Flashpache helps
 
-Each round was at least {LITTLE:g} times better, a single round {LITTLE_OF_ONE:g} times.
+In each round Flashpache was at least {LITTLE:g} times better; where there is only one round, {LITTLE_OF_ONE:g} times.
 
 {helps}
 ## Where nothing is to be gained
 
-The rounds do not agree, or differ by less.
+The rounds disagree, or differ by less than that.
 
 A cell says how many times better Flashpache is. It is empty where Flashpache helps or loses.
 
 {even_table(every) or NOTHING}
 ## Where it loses
 
-Each round was at least {LITTLE:g} times worse, a single round {LITTLE_OF_ONE:g} times.
+In each round Flashpache was at least {LITTLE:g} times worse; where there is only one round, {LITTLE_OF_ONE:g} times.
 
 {loses}
 ## New since 2006

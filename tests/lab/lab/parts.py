@@ -70,7 +70,7 @@ def each_architecture(rig, content, connections, seconds, *more, **settings):
 
 def memory():
     calls = step("system_calls", 1, once=True)
-    return Part("memory", 19, "3 GB in memory, 1,024 connections; each architecture; names that come and go; a warm hit", [
+    return Part("memory", 19, "3 GB in memory, 1,024 connections; each architecture; names that appear and disappear; a warm hit", [
         Experiment("memory", "memory", LARGE, [*NONE, *ALL, *EVENT, *EVENT_ALL, "nginx-1-cache"],
                    [step("capacity", 4), calls, *at_loads(3, FEW, once=True), equal_load(3, once=True)], MANY,
                    warm_s=LARGE_WARM_S, start_s=6, setup_s=40, rounds=TWICE, reference="stock-prefork-All"),
@@ -111,12 +111,12 @@ def metadata():
                        step("bursts", 4, once=True, share=0.95, servers=NONE)], SOME, warm_s=10, rounds=TWICE, **common)
     each = each_architecture("metadata", NAMES, SOME, 4, profile(4, servers=FLASHES), warm_s=8, **common)
     each.servers = [*each.servers, "nginx-1-cache"]
-    return Part("metadata", 14, "201,600 files whose names and inodes a disk of 150 reads/s has; each architecture", [main, each])
+    return Part("metadata", 14, "201,600 files, with names and inodes on a disk of 150 reads/s; each architecture", [main, each])
 
 
 def slowfs():
     stalls = step("sleepers", 3, once=True)
-    return Part("slowfs", 8.5, "2 ms for each look at a name; what threads wait for; each architecture", [
+    return Part("slowfs", 8.5, "2 ms for each lookup of a name; what threads wait for; each architecture", [
         Experiment("slowfs", "slowfs", HOT, [*EVENT_ALL, "nginx-1-cache"],
                    [step("capacity", 4), *at_loads(4, (0.2, 0.6, 0.8), once=True), *at_loads(4, (0.95,)), stalls,
                     equal_load(4, once=True)], MANY, warm_s=8, start_s=4, setup_s=8, reference="stock-event-All"),
@@ -129,7 +129,7 @@ def slowfs():
 
 def network():
     few = Content(28, hot=250)
-    return Part("network", 3.5, "sshfs as it comes; each architecture", [
+    return Part("network", 3.5, "sshfs with its defaults; each architecture", [
         Experiment("network", "network", few, [*ALL, "nginx-1-cache"],
                    [step("capacity", 3), *at_loads(4, (0.95,), once=True)], 64, warm_s=4, start_s=3,
                    reference="stock-prefork-All"),
@@ -138,7 +138,7 @@ def network():
 
 
 def link():
-    return Part("link", 5.5, "a link of 100 Mbit/s: service inversion at the papers' loads; each architecture", [
+    return Part("link", 5.5, "service inversion at the papers' loads, over a link of 100 Mbit/s; each architecture", [
         Experiment("link", "link", LARGE, NONE, [step("capacity", 3), *at_loads(5, LOADS[:-1], once=True),
                                                  *at_loads(5, LOADS[-1:])], SOME, warm_s=2, start_s=3, setup_s=15),
         each_architecture("link", LARGE, SOME, 4, *at_loads(4, LOADS[:-1], servers=FLASHES), warm_s=2, setup_s=15),
@@ -158,7 +158,7 @@ def srpt():
 
 
 def growth():
-    return Part("growth", 4.5, "as children and paths become more", [], [
+    return Part("growth", 4.5, "more and more children and paths", [], [
         *(Program(f"growth-workers-{counts[-1]}", "growth.py", ("--part", "workers", "--seconds", "1.5", *(
             word for count in counts for word in ("--workers", count))), seconds)
           for counts, seconds in ((("1", "16", "64"), 70), (("1024",), 55))),

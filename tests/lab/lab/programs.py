@@ -37,7 +37,7 @@ def hit(result):
              *(ranged(spread(row["of_stock"][what])) if name != "stock" else "-" for what in ("rate", "cpu_us"))]
             for cell in result for name, row in cell.items()]
     head = ["MPM/configuration/bytes/connections", "server", "requests/s", "CPU us/request", "requests/s to stock's", "CPU to stock's"]
-    return table(head, rows) + "\n`message` asks the daemon for each request, `lease` is Flashpache as it is.\n"
+    return table(head, rows) + "\n`message` asks the daemon for each request; `lease` is Flashpache with its defaults.\n"
 
 
 def costs(row):

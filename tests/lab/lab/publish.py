@@ -25,33 +25,33 @@ OUT_OF_CSV = {"at"}         # moments, which say nothing
 
 INDEX_HEAD = """# Results of the last full run
 
-For readers who want to see for themselves. After this page you know on which machine the figures were taken, and which page has
-them. Every number is a median of the rounds, with their range. Compare ratios: times hold for this machine alone.
+For readers who want to check the figures for themselves. Every number is the median of the rounds, with their range. Compare
+ratios: absolute times hold only for [this machine](#the-machine).
 
 | page | |
 |---|---|
 | [What we found]({found}.md) | where Flashpache helps, where it does not, and what is new |
-| [The papers' figures]({papers}.md) | each table and figure of the papers, and ours |
+| [The papers' figures]({papers}.md) | each table and figure of the papers, with ours |
 """
-ARCHITECTURES_ROW = f"| [Architectures]({ARCHITECTURES}.md) | one server with each architecture of the papers, in all rigs |\n"
+ARCHITECTURES_ROW = f"| [Architectures]({ARCHITECTURES}.md) | one server with each of the papers' architectures, in all rigs |\n"
 # The plot that shows most of a rig, beside that of all rigs.
-TELLING = ("slowfs-mean", "Mean latency by load where each look at a name takes 2 ms")
+TELLING = ("slowfs-mean", "Mean latency by load, with 2 ms for each lookup of a name")
 INDEX_END = """
 `raw/` has every measurement as CSV, `figures/` each plot with its points. `tests/lab/run` repeats the run, and `tests/lab/run
---publish docs/results` writes these pages.
+--publish docs/results` rewrites these pages.
 
 ## The machine
 """
 PART_HEAD = """# {name}: {about}
 
-For readers who want every number of a rig. After this page you know what was measured there, and how far it can be
-believed.{took} `tests/lab/run --part {name}` repeats it.
+For readers who want every number of this part of the run, and the conditions under which it was measured.{took}
+`tests/lab/run --part {name}` repeats it.
 
 """
 PAPERS_HEAD = """# The papers' tables and figures
 
-For readers who know the papers. After this page you know each of their tables and figures with today's beside it, or the reason
-why there is none. `tests/lab/run --figure NAME` measures and draws one again, in minutes. `ruan-4` is Ruan and Pai's figure 4,
+For readers who know the papers. Each of their tables and figures is shown with today's values, or with the reason why these are
+missing. `tests/lab/run --figure NAME` measures and draws one again, in minutes. `ruan-4` is Ruan and Pai's figure 4,
 `ruan-table-5` their table 5. The points of a plot are in `figures/NAME.csv`.
 """
 
@@ -130,7 +130,7 @@ def capacity(found, experiment):
 
 
 def latency(found, experiment):
-    steps = [(f"at {load:g} of the own capacity", f"latency@{load:g}") for load in found.loads(experiment)]
+    steps = [(f"at {load:g} of its own capacity", f"latency@{load:g}") for load in found.loads(experiment)]
     steps.append(("at the same rate, half of the reference's capacity", "latency=equal"))
     rows = []
     for label, step in steps:
@@ -163,7 +163,7 @@ def hot_file(found, experiment):
     rows = [[key, *(ranged(found.spread(experiment, key, "head_of_line", "ms", name)) for name in COLUMNS)]
             for key in found.servers(experiment) if found.rounds(experiment, key, "head_of_line")]
     head = ["server", *(f"{name} ms" for name in COLUMNS)]
-    return "\n### A hot 1 KB file while others miss, beside 0.8 of the capacity\n" + table(head, rows) if rows else ""
+    return "\n### A hot 1 KB file while others miss, at 0.8 of the capacity\n" + table(head, rows) if rows else ""
 
 
 def sleepers(found, experiment):
@@ -224,8 +224,8 @@ def part_page(found, part, pages):
     if not any(texts):
         return False
     fact = found.store.facts("parts").get(part.name, {})
-    took = f" It took {fact['spent_s'] / 60:.1f} of {fact['minutes']:g} minutes." if fact else ""
-    left = "".join(f"- left out for want of time: {what}\n" for what in dict.fromkeys(fact.get("left_out", [])))
+    took = f" It took {fact['spent_s'] / 60:.1f} of at most {fact['minutes']:g} minutes." if fact else ""
+    left = "".join(f"- left out for lack of time: {what}\n" for what in dict.fromkeys(fact.get("left_out", [])))
     pages.add(f"{part.name}.md", PART_HEAD.format(name=part.name, about=part.about, took=took) + left + "".join(texts))
     for one in part.experiments:
         if one.name in found.rigs:
@@ -263,7 +263,7 @@ def entry_text(found, entry, pages):
     text = f"\n### {entry.label}: {entry.title}\n\n" + (f"The paper: {entry.theirs}.\n" if entry.theirs else "")
     if entry.same:
         one = catalog.find(entry.same)
-        return text + f"\nOurs is with [{one.label}](#{anchor(one)}) of the first list. {entry.reason or ''}".rstrip() + "\n"
+        return text + f"\nSee [{one.label}](#{anchor(one)}) in the first list. {entry.reason or ''}".rstrip() + "\n"
     if entry.reason:
         return text + f"\nNone here. {entry.reason}\n"
     drawing = redraw.drawn(found, entry)

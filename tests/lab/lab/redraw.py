@@ -64,7 +64,7 @@ def series_table(found, entry):
     for class_, file in workload.KINDS:
         shares[metrics.series_of(workload.size_of(class_, file))] += workload.CLASS_SHARE[class_] / workload.FILES_PER_CLASS
     rows = [[name, f"{share:.1%} / {paper:g} %"] for name, share, paper in zip(metrics.SERIES_NAMES, shares, papers.SERIES)]
-    text = "\nWithin a class files are asked for alike, as SPECweb99's own table for that is not in the papers."
+    text = "\nWithin a class, all files are equally popular: the papers do not contain SPECweb99's own table for that."
     return Drawing(None, table(["size", "of the requests, ours / paper"], rows) + text, [])
 
 
@@ -78,8 +78,8 @@ def profile(found, entry):
     if not any(series.values()):
         return None
     bend = search.knee({load: value.median for load, value in series["mean"]})
-    text = (f"The mean is twice that of the least load from {bend:g} on." if bend
-            else "The mean stays below twice that of the least load.")
+    text = (f"From load {bend:g} on, the mean is at least twice that at the lowest load." if bend
+            else "The mean stays below twice that at the lowest load.")
     series |= {"paper: median": [(TOP, theirs[0])], "paper: mean": [(TOP, theirs[1])]}
     return plot(entry, "share of own capacity", "ms", series, text, log_y=True)
 
@@ -139,7 +139,7 @@ def latency_table(found, entry):
             theirs = zip((*ours, rate), (median, mean, p90, capacity))
             rows.append([name, key, *(f"{ranged(value)} / {number(paper)}" for value, paper in theirs), ranged(inversion)])
     head = ["server", "ours", "median ms, ours / paper", "mean ms", "90th percentile ms", "Mbit/s", "inversion"]
-    text = "\nThe paper's steps between Flash and New-Flash, descriptors passed and no mmap, are no servers of ours."
+    text = "\nThe paper has two steps between Flash and New-Flash, descriptors passed and no mmap; we have no such servers."
     return Drawing(None, table(head, rows) + text, []) if rows else None
 
 
@@ -169,7 +169,7 @@ def inversion_table(found, entry):
             rows.append([name, key, *(ranged(values[load]) + (f" / {theirs[key][load]}" if key in theirs else "")
                                       for load in papers.INVERSION)])
     head = ["server", "ours", *(f"load {load:g}" for load in papers.INVERSION)]
-    text = "\nOurs / the paper's. The link carries 100 Mbit/s: without one a socket takes a whole response at once."
+    text = "\nOurs / the paper's. The link carries 100 Mbit/s: without it, a socket takes a whole response at once."
     return Drawing(None, table(head, rows) + text, []) if rows else None
 
 
@@ -235,7 +235,7 @@ def architectures(found, entry):
                      ranged(found.spread("metadata-architectures", key, "capacity", "requests_per_s"))])
     head = ["server", "paper's", "requests/s in memory", "of the best", "paper, of the best", "requests/s, names on the disk"]
     svg = figures.bars(entry.name, f"{entry.label}: {entry.title}", "requests/s", capacities(found, keys))
-    text = "\nThe paper has a curve for each server, by rate of requests. Ours is one bar a server: its capacity."
+    text = "\nThe paper has a curve for each server, by rate of requests. Ours has one bar per server: its capacity."
     return Drawing(svg, table(head, rows) + text, [(key, 0, *capacities(found, keys)[key]) for key in keys])
 
 
@@ -251,7 +251,7 @@ def architecture_latencies(found, entry):
             rows.append([key, *map(ranged, row)])
     head = ["server", "in memory at 0.8: mean ms", "median", "90th percentile", "names on the disk at 0.95: mean ms", "median",
             "90th percentile", "inversion"]
-    text = "\nThe paper has a curve for each server, by rate of requests. Ours is one load for each rig, near the own capacity."
+    text = "\nThe paper has a curve for each server, by rate of requests. Ours has one load per rig, near the server's own capacity."
     return Drawing(None, table(head, rows) + text, []) if rows else None
 
 
@@ -262,7 +262,7 @@ def architecture_table(found, entry):
              ranged(found.spread("architectures", key, "capacity", "memory_mib"))]
             for key, rate in capacities(found, entry.needs["architectures"]).items() if rate]
     head = ["server", "requests/s", "CPU us a request", "system calls a request", "memory MiB"]
-    text = "\nThe paper's shares of functions are OProfile's; this kernel has no counters for it."
+    text = "\nThe paper's shares of functions come from OProfile; this kernel lacks the counters for it."
     return Drawing(None, table(head, rows) + text, []) if rows else None
 
 
@@ -306,7 +306,7 @@ def srpt_sizes(found, entry):
     if not run or "percentile_ms" not in run["FAIR"]:
         return None
     series = {policy: [tuple(point) for point in run[policy]["percentile_ms"]] for policy in ("FAIR", "SRPT")}
-    groups = "; ".join(f"{name}: {number(run['FAIR']['group_ms'][name] / run['SRPT']['group_ms'][name])} times less"
+    groups = "; ".join(f"{name}: {number(run['FAIR']['group_ms'][name] / run['SRPT']['group_ms'][name])} times lower"
                        for name in run["FAIR"]["group_ms"])
     return plot(entry, "percentile of the size", "mean ms at load 0.8", series, groups + ".", log_y=True)
 

@@ -12,7 +12,7 @@ from waiting import wait_for
 
 class Contention(Memory):
     name = "contention"
-    about = "as memory, while a writer makes and removes names in the directories that are asked for most"
+    about = "as the rig memory, while a writer creates and removes names in the busiest directories"
 
     def build(self):
         super().build()
@@ -32,4 +32,4 @@ class Contention(Memory):
     def check(self):
         before = self.written()
         wait_for(lambda: self.written() > before, "the writer to go on")
-        return super().check() + [Premise("names come and go", True, f"{self.written()} so far")]
+        return super().check() + [Premise("names appear and disappear", True, f"{self.written()} so far")]

@@ -52,9 +52,8 @@ class Disk(Rig):
         self.inode_readahead = inode_readahead
         self.image = directory / "disk.img"
         self.group = Cgroup(f"flashpache-lab-{self.key}")
-        self.about = (f"ext4 in a loop image, {self.iops} reads/s, {self.memory >> 20} MiB of memory for page cache, "
-                      f"names and inodes beyond what the idle server takes, set of {content.bytes() >> 20} MiB, "
-                      f"inode_readahead_blks={inode_readahead}")
+        self.about = (f"ext4 in a loop image, {self.iops} reads/s, inode_readahead_blks={inode_readahead}. Beyond what the idle server takes: "
+                      f"{self.memory >> 20} MiB of memory for page cache, names and inodes. Set of {content.bytes() >> 20} MiB")
 
     def missing(self):
         reason = why_not()

@@ -8,13 +8,13 @@ from lab.rigs.namespaces import PROGRAMS, SERVER, Namespaces
 
 class Link(Memory):
     name = "link"
-    about = "as memory, with servers and clients in network namespaces joined by a link with a rate"
+    about = "as the rig memory. Network namespaces of servers and clients are joined by a link with a rate"
     programs = {**Memory.programs, **PROGRAMS}
 
     def __init__(self, directory, content, connections=1024, files=None, mbit=100):
         super().__init__(directory, content, connections, files)
         self.link = Namespaces(mbit, self.key)
-        self.about = f"as memory, with servers and clients in network namespaces joined by a link of {self.link.about}"
+        self.about = f"as the rig memory. Network namespaces of servers and clients are joined by a link of {self.link.about}"
 
     def build(self):
         super().build()

@@ -27,7 +27,7 @@ class Memory(Rig):
         share = self.resident()
         locked = self.locked_bytes()
         return [Premise("the whole set is in memory", share == 1.0, f"{share:.1%}"),
-                Premise("and locked there", locked >= self.content.bytes(), f"{locked >> 20} MiB locked")]
+                Premise("all of it is locked there", locked >= self.content.bytes(), f"{locked >> 20} MiB locked")]
 
     def locked_bytes(self):
         with open(f"/proc/{self.state()['pids'][0]}/status") as status:

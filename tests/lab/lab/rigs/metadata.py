@@ -42,9 +42,9 @@ class Metadata(Disk):
         super().__init__(directory, content, connections, files, iops, memory, inode_readahead)
         self.learn = learn
         self.link = Namespaces(LINK_MBIT, self.key)
-        self.about = (f"ext4 in a loop image, {iops} reads/s, {content.files():,} files without blocks in "
-                      f"{content.directories:,} directories, {memory >> 20} MiB of memory for names, inodes and page cache beyond "
-                      f"what the idle server takes, inode_readahead_blks={inode_readahead}; a link of {self.link.about}")
+        self.about = (f"ext4 in a loop image, {iops} reads/s, inode_readahead_blks={inode_readahead}. "
+                      f"{content.files():,} files without blocks in {content.directories:,} directories. Beyond what the idle "
+                      f"server takes: {memory >> 20} MiB of memory for names, inodes and page cache. A link of {self.link.about}")
 
     def build(self):
         super().build()

@@ -63,7 +63,7 @@ class Remote(Rig):
 
 class Network(Remote):
     name = "network"
-    about = "sshfs, as it comes, from a private sshd on loopback"
+    about = "sshfs with its defaults, from a private sshd on loopback"
     kind = "fuse.sshfs"
     programs = {"sshfs": "sshfs", "ssh-keygen": "openssh-client", SSHD: "openssh-server"}
 

@@ -23,7 +23,7 @@ class Slow(Rig):
         super().__init__(directory, content, connections, files)
         self.delay_us, self.attributes_s, self.names_s = delay_us, attributes_s, names_s
         self.target = self.directory / "mnt"
-        self.about = (f"slowfs: {delay_us / 1000:g} ms for each lookup, getattr and open; the kernel keeps "
+        self.about = (f"slowfs: {delay_us / 1000:g} ms for each lookup, getattr and open. The kernel keeps "
                       f"attributes for {attributes_s:g} s, names for {names_s:g} s, absent names never, data in the page cache")
 
     def missing(self):
