@@ -186,7 +186,7 @@ def test_the_machine_and_what_was_left_out_are_named(published):
 def test_what_was_found_is_what_the_numbers_say(published):
     text = page_of(published, "found").read_text()
     helps, even, loses = (text.split(f"## {head}\n")[1].split("\n## ")[0] for head in
-                          ("Where Flashpache helps", "Where nothing is to be gained", "Where it loses"))
+                          ("Where Flashpache helps", "Where nothing is gained", "Where it loses"))
     assert re.findall(r"^### `([\w-]+)`", helps, re.M) == ["slowfs"] and "10.0 times as many requests/s\n" in helps
     assert "`disk`" in even and "`slowfs`" in even and "`disk`" not in helps
     assert conclusions.NOTHING.strip() in loses and "Flashpache loses nowhere" in text

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of httpd's own modules on the file system in a warm request: the table of docs/directives.md, "What stays
-httpd's own". And FlashpacheIntercept, which answers most of them."""
+"""Calls of httpd's own modules on the file system in a warm request: the table of docs/directives.md, "What
+httpd still does itself". And FlashpacheIntercept, which answers most of them."""
 
 import os
 import pwd

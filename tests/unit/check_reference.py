@@ -224,7 +224,7 @@ def files():
 def promises():
     """Each promise of SECURITY.md names a test."""
     page = text("SECURITY.md")
-    bullets = re.findall(r"^- (?:.*\n)(?:  .*\n)*", page.split("## What is promised")[1].split("\n## ")[0], re.M)
+    bullets = re.findall(r"^- (?:.*\n)(?:  .*\n)*", page.split("## What Flashpache promises")[1].split("\n## ")[0], re.M)
     held = [bullet for bullet in bullets if re.search(r"\b(?:test|check)_\w", bullet)]
     yield "promise", set(bullets), set(held), "a test's name behind it"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of docs/design/coherence.md, "How long what was seen is valid": a row here for each of its rows. */
+/* The table of docs/design/coherence.md, "How long a step is valid": a row here for each of its rows. */
 #include "config.h"
 #include "base/verdict.h"
 

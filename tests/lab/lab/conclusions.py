@@ -215,7 +215,7 @@ def scheduling(found):
     path = found.store.program("srpt-10")
     runs = json.loads(path.read_text())["results"] if path.exists() else []
     return [f"At load {run['load']:g} of 10 Mbit/s, a fair queue's mean response time is "
-            f"{number(run['FAIR']['mean_ms'] / run['SRPT']['mean_ms'])} times that of the shortest remainder first." for run in runs]
+            f"{number(run['FAIR']['mean_ms'] / run['SRPT']['mean_ms'])} times that of the shortest remaining response first." for run in runs]
 
 
 def a_warm_hit(found):
@@ -227,7 +227,7 @@ def a_warm_hit(found):
 
 def new_lines(found):
     groups = (("The convoy", convoy), ("The local disk", local_disk), ("Architectures, all else the same", architectures),
-              ("The shortest remainder first", scheduling), ("A warm hit", a_warm_hit))
+              ("Shortest remaining response first", scheduling), ("A warm hit", a_warm_hit))
     said_of = [(head, part(found)) for head, part in groups]
     return "".join(f"\n### {head}\n\n" + "".join(f"- {line}\n" for line in lines) for head, lines in said_of if lines)
 
@@ -253,7 +253,7 @@ servers took turns in each round.
 In each round Flashpache was at least {LITTLE:g} times better; where there is only one round, {LITTLE_OF_ONE:g} times.
 
 {helps}
-## Where nothing is to be gained
+## Where nothing is gained
 
 The rounds disagree, or differ by less than that.
 

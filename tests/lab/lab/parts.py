@@ -148,7 +148,7 @@ def link():
 def srpt():
     def of(name, seconds, *options):
         return Program(name, "srpt.py", options, seconds)
-    return Part("srpt", 7.5, "the shortest remainder first, on uplinks of 10 and 100 Mbit/s", [], [
+    return Part("srpt", 7.5, "the shortest remaining response first, on uplinks of 10 and 100 Mbit/s", [], [
         of("srpt-10", 175, "--rate", "10", "--load", "0.5", "0.7", "0.8", "0.9", "0.95", "--seconds", "13"),
         of("srpt-100", 55, "--rate", "100", "--load", "0.5", "0.8", "--per-connection", "5", "--seconds", "8"),
         of("srpt-partly-open", 90, "--rate", "10", "--load", "0.5", "0.8", "0.9", "--seconds", "11", "--partly-open", "5"),
