@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes two tables of docs/benchmarks.md from what hit_cost.py and shared.py measured.
+"""Writes what shared.py measured into docs/benchmarks.md, and what hit_cost.py measured into docs/results/hits.md.
 
   tests/lab/benchmarks_page.py [--page PAGE] FILE...
 
@@ -12,7 +12,8 @@ import json
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/benchmarks.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SHARED_PAGE, HIT_PAGE = DOCS / "benchmarks.md", DOCS / "results/hits.md"
 CONFIGURATIONS = {"None": "`AllowOverride None`", "All": "`All`, no `.htaccess`",
                   "directory": "rules in `<Directory>`, `None`", "htaccess": "`All`, rules in `.htaccess`"}
 HIT_HEAD = "| MPM | configuration | connections | 500 B | 5 KB | 50 KB | 1 MB |"
@@ -83,12 +84,14 @@ def with_shared(page, measured):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--page", type=Path, help="instead of these two")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
     arguments = parser.parse_args()
     for file in arguments.files:
-        measured, page = json.loads(file.read_text()), arguments.page.read_text()
-        arguments.page.write_text((with_hits if isinstance(measured, list) else with_shared)(page, measured))
+        measured = json.loads(file.read_text())
+        page, written = (HIT_PAGE, with_hits) if isinstance(measured, list) else (SHARED_PAGE, with_shared)
+        page = arguments.page or page
+        page.write_text(written(page.read_text(), measured))
 
 
 if __name__ == "__main__":

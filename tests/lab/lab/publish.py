@@ -20,7 +20,7 @@ MOST_LINES = 8              # of a plot
 PLOTTED = (("mean", "mean"), ("p90", "90th percentile"))
 SVG_HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
 # Pages of the directory that people write.
-BY_HAND = {"former", "runs"}
+BY_HAND = {"former", "hits", "rigs", "runs", "slower", "slow-files"}
 OUT_OF_CSV = {"at"}         # moments, which say nothing
 
 INDEX_HEAD = """# Results of the last full run
