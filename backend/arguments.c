@@ -16,7 +16,7 @@ static void usage(FILE *out)
           "  -c, --config FILE     configuration (" FP_DEFAULT_CONF ")\n"
           "  -o, --set KEY=VALUE   override one setting; repeatable\n"
           "  -t, --check           check the configuration and exit\n"
-          "  -f, --foreground      accepted, has no effect; goes with the next release\n"
+          "  -f, --foreground      accepted, has no effect; the next release removes it\n"
           "      --supervised      as httpd starts it: standard input is a socket of the\n"
           "                        process that it ends with\n"
           "      --passed          as httpd starts it as root: descriptor 3 is the listening\n"

@@ -75,7 +75,7 @@ bool fp_derive_fits(const struct flashpached *d, const struct fp_conf *c)
         return true;
     fp_log(FP_LOG_ERROR, 7,
            "the limit of %zu descriptors is too low for %u workers: raise it (LimitNOFILE=, ulimit -n) to "
-           "%zu at the least, better to 16384 or more, or lower workers",
+           "at least %zu, better to 16384 or more, or lower workers",
            d->descriptors, c->workers, needed);
     return false;
 }

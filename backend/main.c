@@ -235,8 +235,8 @@ static bool take_socket(struct flashpached *d)
                && fp_socket_path_take(c->socket, c->gid, &d->sock, &d->lock);
     if (!fp_socket_path_is(d->sock, c->socket)) {
         fp_log(FP_LOG_ERROR, 5,
-               "the service manager's socket is no listening SOCK_SEQPACKET at "
-               "%s: let ListenSequentialPacket= and socket be the same",
+               "the service manager's socket is not a listening SOCK_SEQPACKET at "
+               "%s: give ListenSequentialPacket= and socket the same path",
                c->socket);
         return false;
     }

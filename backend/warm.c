@@ -28,7 +28,7 @@
 static const char *refusal(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
-        return "it is no regular file";
+        return "it is not a regular file";
     if (st->st_uid != geteuid())
         return "it belongs to another user than the daemon's";
     if ((st->st_mode & (S_IWGRP | S_IWOTH)) != 0)

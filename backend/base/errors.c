@@ -21,7 +21,7 @@ static const struct row rows[] = {
     { FP_IOERROR, EIO, "file system error" },
     { FP_TIMEOUT, 0, "deadline passed" },
     { FP_BUSY, 0, "too many lookups waiting" },
-    { FP_REFUSED, 0, "the path is not to be answered here" },
+    { FP_REFUSED, 0, "this path is not answered here" },
     { FP_TOODEEP, 0, "path has too many components" },
     { FP_FAILED, 0, "the daemon could not look" },
     { FP_VERSION, 0, "no common protocol version" },

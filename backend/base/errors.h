@@ -20,7 +20,7 @@ typedef enum fp_status {
     /* Why there is no answer: the client serves the request without one. */
     FP_TIMEOUT = 16,     /* the deadline passed */
     FP_BUSY = 17,        /* a queue or table is full */
-    FP_REFUSED = 18,     /* the path is not to be answered here; also EPERM and ENOSYS */
+    FP_REFUSED = 18,     /* this path is not answered here; also EPERM and ENOSYS */
     FP_TOODEEP = 19,     /* more components than an answer can hold */
     FP_FAILED = 20,      /* the daemon could not look: a worker died */
     FP_VERSION = 21,     /* no common protocol version */

@@ -161,7 +161,7 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
     if (level > threshold || (level != FP_LOG_DEBUG && !admit(level, id, &left_out)))
         return;
     if (level != FP_LOG_DEBUG && left_out > 0) {
-        snprintf(text, sizeof(text), "%u messages like the next were left out", left_out);
+        snprintf(text, sizeof(text), "%u messages like the next one were left out", left_out);
         emit(level, id, text);
     }
     errno = saved; /* for %m */

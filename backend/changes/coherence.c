@@ -44,8 +44,8 @@ static void report_noise(const struct fp_watched *w, enum fp_left_out what, uint
     fp_log(
         FP_LOG_WARNING, 47,
         "%s%s reports more changes than can be watched (%u a second, %u where there are many): "
-        "%s not watched for %u s, and each request looks; move what is written all the time out of what is "
-        "served, or set watch = \"ttl\" for a mount of its own",
+        "%s not watched for %u s, and each request looks; move files that are written all the time out of "
+        "the served directories, or set watch = \"ttl\" for a mount of its own",
         w->itself ? "" : "something on the way to ", path, FP_NOISE_MANY, FP_NOISE_FEW,
         what == FP_LEFT_OUT_WHOLLY ? "it is" : "attributes there are", ms / 1000);
 }
@@ -62,7 +62,8 @@ static void report_end(const struct fp_watched *w, enum fp_left_out what, struct
     else if (!end.before)
         fp_log(FP_LOG_WARNING, 49,
                "user %u owns more than %u directories and files that report more changes than can be watched, or "
-               "all %u places are taken: nothing that he owns is watched for %u s, and each request looks at it",
+               "all %u places are taken: nothing that this user owns is watched for %u s, and each request "
+               "looks at it",
                w->uid, FP_NOISE_OWN, FP_NOISE_PLACES, end.ms / 1000);
 }
 
@@ -125,8 +126,8 @@ static void on_lost(void *ctx)
 {
     look_at_all(ctx);
     fp_log(FP_LOG_WARNING, 41,
-           "events were lost, more than the queue holds: all that is watched "
-           "is looked at again; if this comes often raise fs.inotify.max_queued_events, "
+           "events were lost, because the queue was full: everything watched is looked at again; if this is "
+           "logged often, raise fs.inotify.max_queued_events, "
            "or set watch = \"ttl\" for busy mounts");
 }
 
@@ -149,8 +150,8 @@ static void drain(struct fp_coherence *f)
         return;
     look_at_all(f);
     fp_log(FP_LOG_WARNING, 48,
-           "changes at once concern more than %u entries, so all that is watched is looked at again: many links lead "
-           "to a directory that changes often",
+           "simultaneous changes concern more than %u entries, so everything watched is looked at again: "
+           "many links lead to a directory that changes often",
            MAX_VISITED);
 }
 
@@ -255,9 +256,9 @@ static void note_unwatched(struct fp_coherence *f, unsigned n)
 {
     f->counts.watches_refused += n;
     fp_log(FP_LOG_WARNING, 42,
-           "the system's limit on watches is reached: what is not watched "
-           "is looked at for each request; what is not in use gives up its watch, so if this comes often "
-           "raise fs.inotify.max_user_watches");
+           "the system's limit on watches is reached: unwatched paths are looked at for each request; "
+           "unused entries give up their watches, so if this is logged often, raise "
+           "fs.inotify.max_user_watches");
 }
 
 static struct fp_validity validity_on(const struct fp_coherence *f, uint32_t mount)

@@ -52,7 +52,7 @@ static bool check_path(const struct fp_conf_text *t, const char *key, const char
 {
     return fp_path_is_normal(value, strlen(value))
            || fp_conf_mistake(t,
-                              "%s = \"%s\" is no absolute path without \"//\", \".\", \"..\" and "
+                              "%s = \"%s\" is not an absolute path without \"//\", \".\", \"..\" and "
                               "without a slash at its end",
                               key, value);
 }
@@ -189,7 +189,7 @@ static const struct {
     { "helpers", "write workers" },
     { "mount_helpers", "write mount_workers" },
     { "max_absent", "write max_negative" },
-    { "pid_file", "leave it out: who started flashpached knows its number" },
+    { "pid_file", "leave it out: the program that started flashpached knows its process number" },
 };
 
 /* ---- values ---- */
@@ -205,7 +205,7 @@ static bool store_number(const struct fp_conf_text *t, const struct setting *s, 
 
     if (len == 0 || digits[len] != '\0' || (digits[0] == '0' && len > 1))
         return fp_conf_mistake(
-            t, "%s = \"%s\" is no decimal number: use digits, without a zero before them or a unit", s->key, value);
+            t, "%s = \"%s\" is not a decimal number: use digits, without a zero before them or a unit", s->key, value);
     errno = 0;
     v = strtol(value, NULL, 10);
     if (errno != 0 || v < s->min || v > s->max)
@@ -325,7 +325,7 @@ static bool is_unknown(const struct fp_conf_text *t, const char *key, size_t len
 {
     for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
         if (is_word(key, len, gone[i].key))
-            return fp_conf_mistake(t, "%s is no setting any more: %s", gone[i].key, gone[i].instead);
+            return fp_conf_mistake(t, "%s is no longer a setting: %s", gone[i].key, gone[i].instead);
     }
     return fp_conf_mistake(t, "\"%.*s\" is no setting %s", (int)len, key,
                            t->file != NULL ? "here" : "of the command line: sections can only be given in the file");
@@ -552,7 +552,7 @@ static void warn_of_timeouts(const struct fp_conf *conf)
         fprintf(
             stderr,
             "flashpached: lookup_timeout_ms (%u) is below mount_timeout_ms (%u): workers that wait for a slow "
-            "file system are killed before it counts as hung; raise the one or lower the other\n",
+            "file system are killed before it counts as hung; raise the former or lower the latter\n",
             conf->lookup_timeout_ms, conf->mount_timeout_ms);
 }
 

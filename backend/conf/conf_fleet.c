@@ -93,7 +93,7 @@ bool fp_conf_fleet_check_url(const struct fp_conf_text *t, const char *key, cons
                                url);
     return parse_url(url, &s)
            || fp_conf_mistake(t,
-                              "url = \"%s\" is no redis://ADDRESS:PORT/DATABASE or unix:/PATH; ADDRESS "
+                              "url = \"%s\" is neither redis://ADDRESS:PORT/DATABASE nor unix:/PATH; ADDRESS "
                               "is one in numbers, for the daemon waits for no name server",
                               url);
 }

@@ -36,7 +36,7 @@ static bool skip_block(struct fp_conf_text *t)
     const char *end = strstr(t->pos + 2, "*/");
 
     if (end == NULL)
-        return fp_conf_mistake(t, "a comment begins with /* and has no end");
+        return fp_conf_mistake(t, "a comment begins with /* and never ends");
     for (; t->pos < end; t->pos++)
         t->line += *t->pos == '\n';
     t->pos += 2;
@@ -76,7 +76,7 @@ static enum fp_conf_token take_quoted(struct fp_conf_text *t)
     }
     if (from >= t->end) {
         t->line = line;
-        fp_conf_mistake(t, "a text begins with %c and has no end", quote);
+        fp_conf_mistake(t, "a text begins with %c and never ends", quote);
         return FP_CONF_MISTAKE;
     }
     t->token_len = (size_t)(to - t->token);
@@ -100,7 +100,7 @@ enum fp_conf_token fp_conf_text_next(struct fp_conf_text *t)
         return FP_CONF_WORD;
     t->token_len = begins(t, "+=") ? 2 : 1;
     if (t->token_len == 1 && (*t->pos == '+' || *t->pos == '*')) {
-        fp_conf_mistake(t, "unexpected \"%c\": put a text that has one in quotes", *t->pos);
+        fp_conf_mistake(t, "unexpected \"%c\": put a text that contains it in quotes", *t->pos);
         return FP_CONF_MISTAKE;
     }
     t->pos += t->token_len;
@@ -127,7 +127,7 @@ bool fp_conf_text_begin(struct fp_conf_text *t, char *text, size_t len)
         c = (unsigned char)*t->pos;
         t->line += c == '\n';
         if ((c < ' ' && strchr("\t\n\r", c) == NULL) || c == '\0' || c == 0x7f)
-            return fp_conf_mistake(t, "a byte of value %u, which is no text", c);
+            return fp_conf_mistake(t, "a byte of value %u, which is not text", c);
     }
     t->line = 1;
     t->pos = text;

@@ -75,7 +75,7 @@ const char *ctl_no_connection_text(const struct ctl *ctl)
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
 {
     if (why == FP_FOREIGN)
-        ctl_complain("what listens at %s is run by another user and not trusted: run this "
+        ctl_complain("the process that listens at %s belongs to another user and is not trusted: run this "
                      "as the daemon's user or as root",
                      ctl->socket);
     else if (why == FP_CLOSED)
@@ -132,7 +132,7 @@ bool ctl_absolute(const char *path, char *buf)
     }
     if (fp_path_normalise(dir, path, buf))
         return true;
-    ctl_complain("\"%s\" is no path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
+    ctl_complain("\"%s\" is not a path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
     return false;
 }
 
@@ -141,7 +141,7 @@ bool ctl_add_name(struct fp_names *names, const char *name)
     size_t len = strlen(name);
 
     if (!fp_name_is_single(name, len)) {
-        ctl_complain("\"%s\" is no name of a file: give it as in AccessFileName", name);
+        ctl_complain("\"%s\" is not a file name: give it as in AccessFileName", name);
         return false;
     }
     if (names->n == FP_MAX_NAMES) {

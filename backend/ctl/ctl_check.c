@@ -94,14 +94,14 @@ static void check_socket(struct check *c)
     else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
         say(c, BAD, "the socket's directory %s may be written to by others: chmod go-w %s", dir, dir);
     else
-        say(c, GOOD, "the socket's directory %s belongs to uid %u, who alone writes there", dir,
+        say(c, GOOD, "the socket's directory %s belongs to uid %u, and nobody else may write there", dir,
             (unsigned)st.st_uid);
     if (stat(path, &st) == -1 && errno == EACCES)
         say(c, BAD, "the socket %s: permission denied: run this as root or as the daemon's user", path);
     else if (stat(path, &st) == -1)
         say(c, BAD, "the socket %s: %s; " START, path, strerror(errno));
     else if (!S_ISSOCK(st.st_mode))
-        say(c, BAD, "%s is no socket: remove it, and " START, path);
+        say(c, BAD, "%s is not a socket: remove it, and " START, path);
     else if (!ctl_listens(path) && errno == ECONNREFUSED)
         say(c, BAD, "nobody listens at the socket %s, which a daemon left behind: " START, path);
     else
@@ -280,7 +280,7 @@ static void check_maker(struct check *c, bool root_started_httpd)
         say(c, GOOD, "root made the socket: no process of another user can have put it there");
     else if (root_started_httpd)
         say(c, BAD,
-            "uid %u made the socket, and httpd's children trust root alone: start flashpached by "
+            "uid %u made the socket, and httpd's children trust only root: start flashpached by "
             "flashpached.socket, by httpd (FlashpacheDaemon auto) or as root",
             (unsigned)maker);
     else

@@ -146,7 +146,8 @@ static const char *no_answer(const struct ctl *at, fp_status why)
 {
     switch (why) {
     case FP_CLOSED: return ctl_no_connection_text(at);
-    case FP_FOREIGN: return "another user runs what listens there: run this as the daemon's user or as root";
+    case FP_FOREIGN: return "the process that listens there belongs to another user: run this as the "
+                            "daemon's user or as root";
     case FP_TIMEOUT: return "it did not answer in time: it hangs or is stopped";
     default: return fp_status_text(why);
     }

@@ -66,7 +66,7 @@ static const char *source_text(enum fp_source source)
 {
     switch (source) {
     case FP_SOURCE_CACHE: return "known to the daemon";
-    case FP_SOURCE_STALE: return "stale: the file system does not answer, so it was before";
+    case FP_SOURCE_STALE: return "stale: the file system does not answer; this is what it said before";
     default: return "a worker had to look";
     }
 }

@@ -56,7 +56,7 @@ enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv)
         if (c == '?')
             return ctl_misused(NULL);
         if (c == 'p')
-            return ctl_misused("stats has no --prometheus any more: let Prometheus read the module's "
+            return ctl_misused("stats no longer has --prometheus: let Prometheus read the module's "
                                "status page, http://SERVER/flashpache-status?prometheus");
         latency = true;
     }

@@ -58,7 +58,7 @@ static bool open_dir(struct link *l)
     size_t len = strlen(l->path), parent;
 
     if (len == 1) {
-        ctl_complain("/ is no symbolic link: name the link that is to be switched");
+        ctl_complain("/ is not a symbolic link: name the link to switch");
         return false;
     }
     parent = fp_path_parent_len(l->path, len);

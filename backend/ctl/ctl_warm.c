@@ -78,7 +78,7 @@ static fp_status warm_all(const struct ctl *ctl, FILE *list, struct counts *n)
             st = warm_one(ctl, line, n);
         } else {
             n->failed++;
-            ctl_complain("%s: a NUL byte follows: it is no path", line);
+            ctl_complain("%s: a NUL byte follows: this is not a path", line);
         }
     }
     free(line);

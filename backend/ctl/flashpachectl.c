@@ -316,7 +316,7 @@ static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
     if (take_json(&argc, argv))
         ctl->json = true;
     if (ctl->json && !command->reports) {
-        ctl_complain("%s is no report: leave out --json", command->name);
+        ctl_complain("%s is not a report: leave out --json", command->name);
         return ctl_misused(NULL);
     }
     optind = 0; /* a new command line for getopt */

@@ -188,7 +188,7 @@ static bool obey_next(struct fp_fleet *f)
 static void drop(struct fp_fleet *f, const char *id, const char *why)
 {
     f->counts.dropped++;
-    fp_log(FP_LOG_WARNING, 62, "fleet: entry %s of the stream %s is not obeyed: %s", id, f->key, why);
+    fp_log(FP_LOG_WARNING, 62, "fleet: entry %s of the stream %s is ignored: %s", id, f->key, why);
 }
 
 static void take_message(struct fp_fleet *f, const char *id, const char *text, size_t len)
@@ -196,7 +196,7 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
     struct fp_fleet_message m;
 
     if (!fp_fleet_message_read(text, len, &m)) {
-        drop(f, id, "it is no message of this version");
+        drop(f, id, "it is not a message of this version");
         return;
     }
     if (memcmp(m.sender, f->sender, FP_FLEET_SENDER) == 0)
@@ -251,7 +251,7 @@ static bool take_entry(struct fp_fleet *f, const redisReply *entry)
         && strcmp(fields->element[0]->str, FP_FLEET_VERSION) == 0)
         take_message(f, f->last, fields->element[1]->str, (size_t)fields->element[1]->len);
     else
-        drop(f, f->last, "it is no message of this version");
+        drop(f, f->last, "it is not a message of this version");
     return true;
 }
 
@@ -335,7 +335,7 @@ static void note_trimmed(struct fp_fleet *f)
     f->counts.lost++;
     fp_log(FP_LOG_WARNING, 63,
            "fleet: entry %s is not in the stream %s any more: everything "
-           "in the fleet's roots is forgotten; if this comes often raise stream_max",
+           "in the fleet's roots is forgotten; if this is logged often, raise stream_max",
            f->last, f->key);
 }
 
@@ -378,8 +378,8 @@ static void give_up_place(struct fp_fleet *f)
     f->counts.dropped++;
     f->counts.lost++;
     fp_log(FP_LOG_WARNING, 64,
-           "fleet: what follows entry %s of the stream %s cannot be read: everything in the fleet's roots is "
-           "forgotten, and the daemon reads on from now",
+           "fleet: nothing after entry %s of the stream %s can be read: everything in the fleet's roots is "
+           "forgotten, and the daemon continues with new entries",
            f->last, f->key);
     join(f);
 }
@@ -416,7 +416,7 @@ static void on_reads_lost(void *ctx, const char *why, bool refused)
     ev_timer_stop(f->loop, &f->rest);
     f->read_again = false;
     f->counts.connected = 0;
-    report_lost(f, &f->reads_logged, why, "what other machines change is seen after its TTL");
+    report_lost(f, &f->reads_logged, why, "other machines' changes are seen only after the TTL");
 }
 
 /* ---- writing ---- */
@@ -463,7 +463,7 @@ static void on_writes_lost(void *ctx, const char *why, bool refused)
     (void)refused;
     ev_timer_stop(f->loop, &f->tick);
     fp_fleet_queue_resend(f->queue);
-    report_lost(f, &f->writes_logged, why, "others hear of nothing that changes here");
+    report_lost(f, &f->writes_logged, why, "other machines are not told of changes made here");
 }
 
 void fp_fleet_publish(struct fp_fleet *f, const char *path, size_t len, bool tree)

@@ -11,7 +11,7 @@
 #define MAX_LEFT_OUT (1u << 24)           /* elements; Redis' XADD takes a tenth of it */
 #define LINE_END     2                    /* bytes of "\r\n" */
 
-static const char no_answer[] = "this is no answer of Redis";
+static const char no_answer[] = "this is not an answer of Redis";
 static const char too_long[] = "an answer is too long";
 
 /* Reads the number of "$12" or "*12"; -1 for an absent value. */

@@ -29,7 +29,7 @@ struct fp_fleet_trim {
     uint64_t out; /* elements to come that are left out */
 };
 
-/* Gives the kept bytes to the callback.  NULL, or why this is no answer of Redis. */
+/* Gives the kept bytes to the callback.  NULL, or why this is not an answer of Redis. */
 typedef bool fp_fleet_kept(void *ctx, const char *bytes, size_t len);
 const char *fp_fleet_trim(struct fp_fleet_trim *t, const char *bytes, size_t len, fp_fleet_kept *kept,
                           void *ctx);

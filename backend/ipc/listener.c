@@ -305,7 +305,7 @@ static void report_loss(const struct fp_listener *l, bool replaced)
         "the socket %s %s: this daemon keeps the connections that it has and gets no more; have it made again: "
         "systemctl restart flashpached.socket, or apachectl graceful (FlashpacheDaemon auto), or start this "
         "daemon again",
-        l->settings.path, replaced ? "was replaced, what is there now is another process's" : "was removed");
+        l->settings.path, replaced ? "was replaced by another process's" : "was removed");
 }
 
 /* errno says why. */

@@ -129,7 +129,7 @@ static void on_opened(struct fp_mount_health *health, uint32_t mount)
     fp_log(FP_LOG_WARNING, 44,
            "the file system at %s does not answer, for %" PRIu64 " ms now: out of service, its "
            "requests are answered from stale entries (stale_if_error_ms) or left to httpd until "
-           "it does; see to its server, or unmount it (umount -l)",
+           "it does; check its server, or unmount it (umount -l)",
            name_of(health, mount), fp_breaker_silence(health->breaker, mount));
     fp_worker_pool_cancel(health->deps.workers, mount, FP_UNAVAILABLE);
     health->deps.opened(health->deps.ctx, mount);

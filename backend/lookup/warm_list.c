@@ -124,7 +124,7 @@ static bool parse_names(const char *text, size_t len, struct fp_names *names)
 static const char *check_path(const char *line, size_t len, size_t *paths)
 {
     if (!fp_path_is_normal(line, len) || fp_path_depth(line, len) > FP_MAX_STEPS)
-        return "that is no path in normal form";
+        return "that is not a path in normal form";
     return ++*paths <= FP_WARM_PATHS ? NULL : "there are too many paths";
 }
 
@@ -148,7 +148,7 @@ const char *fp_warm_check(struct fp_warm_reader *r)
             const int n = snprintf(last, sizeof(last), END, paths);
 
             if (len + 1 != (size_t)n || memcmp(line, last, len) != 0 || c.at != c.len)
-                wrong = "it has not as many paths as it says";
+                wrong = "its number of paths is not the one that it gives";
             break;
         } else {
             wrong = check_path(line, len, &paths);

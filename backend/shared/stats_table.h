@@ -16,8 +16,8 @@
     ROW(hits, dispatch.hits, counter, "Questions answered from the cache") \
     ROW(misses, dispatch.misses, counter, "Questions for which a walk began") \
     ROW(joined, dispatch.joined, counter, "Questions that joined a walk under way") \
-    ROW(refreshed, dispatch.refreshed, counter, "Walks for what was in use and about to expire") \
-    ROW(hinted, dispatch.hinted, counter, "Walks for what children had looked at themselves") \
+    ROW(refreshed, dispatch.refreshed, counter, "Walks for entries in use that were about to expire") \
+    ROW(hinted, dispatch.hinted, counter, "Walks for paths that children had looked at themselves") \
     ROW(hints_dropped, dispatch.hints_dropped, counter, "Hints of such paths that came while workers were busy") \
     ROW(stale, dispatch.stale, counter, "Questions answered by stale entries") \
     ROW(unanswered, dispatch.unanswered, counter, "Questions that got no answer") \
@@ -32,9 +32,9 @@
     ROW(content_files, cache.content_files, gauge, "Files kept by their content") \
     ROW(content_bytes, cache.content_bytes, gauge, "Bytes of these contents") \
     ROW(content_memory, contents.bytes, gauge, "Memory for contents, gaps and those of no entry included") \
-    ROW(contents_overwritten, contents.overwritten, counter, "Contents that gave their place to others") \
+    ROW(contents_overwritten, contents.overwritten, counter, "Contents that others overwrote") \
     ROW(answer_memory, answers.bytes, gauge, "Memory for the answers that all clients read") \
-    ROW(answers_overwritten, answers.overwritten, counter, "Records that gave their place to others") \
+    ROW(answers_overwritten, answers.overwritten, counter, "Records that others overwrote") \
     ROW(watches, cache.watches, gauge, "Directories and files that are watched") \
     ROW(watches_refused, coherence.watches_refused, counter, \
         "Watches that the system's limit refused (FP0042)") \
@@ -60,12 +60,12 @@
     ROW(found_changed, cache.differing, counter, "Entries that were found changed when looked at again") \
     ROW(fleet_member, fleet.member, gauge, "Whether the configuration has a fleet") \
     ROW(fleet_connected, fleet.connected, gauge, "Whether the fleet's stream is being read") \
-    ROW(fleet_sending, fleet.sending, gauge, "Whether Redis takes messages to the fleet") \
+    ROW(fleet_sending, fleet.sending, gauge, "Whether Redis accepts messages to the fleet") \
     ROW(fleet_published, fleet.published, counter, "Messages to the fleet") \
     ROW(fleet_received, fleet.received, counter, "Messages from the fleet") \
     ROW(fleet_obeyed, fleet.obeyed, counter, "Messages from the fleet that were obeyed") \
     ROW(fleet_dropped, fleet.dropped, counter, \
-        "Entries of the fleet's stream that are no message, or cannot be read") \
+        "Entries of the fleet's stream that are not messages, or cannot be read") \
     ROW(fleet_lost, fleet.lost, counter, "How often messages may have been missed") \
     ROW(closing, closing, gauge, "Descriptors that wait to be closed") \
     ROW(wakeups, loop.wakeups, counter, "How often the daemon woke up") \

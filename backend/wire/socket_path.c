@@ -48,7 +48,8 @@ bool fp_socket_path_check(const char *path, uid_t uid, gid_t gid)
         fp_log(
             FP_LOG_ERROR, 2,
             "the socket's directory %s (owner uid %u, mode %04o) must belong to root, and nobody else may "
-            "write to it: else processes of uid %u could put a socket of theirs in the place: chown 0:%u %s; "
+            "write to it: otherwise processes of uid %u could put their own socket in its place: "
+            "chown 0:%u %s; "
             "chmod 0710 %s",
             dir, (unsigned)st.st_uid, st.st_mode & 07777u, (unsigned)uid, (unsigned)gid, dir, dir);
     else

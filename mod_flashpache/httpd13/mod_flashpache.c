@@ -49,7 +49,7 @@ static void warn_of_order(server_rec *s)
             ap_log_error(
                 APLOG_MARK, APLOG_NOERRNO | APLOG_WARNING, s,
                 "FP0123: %s comes before mod_flashpache, which then does not see the files it chooses: let "
-                "\"AddModule mod_flashpache.c\" (or its LoadModule) stand last",
+                "\"AddModule mod_flashpache.c\" (or its LoadModule) come last",
                 m->name);
     }
 }

@@ -276,12 +276,12 @@ static const char *add_excluded(cmd_parms *cmd, void *dir, const char *path)
 
 const command_rec fp_directives[] = {
     { "FlashpacheEngine", set_engine, NULL, RSRC_CONF, FLAG,
-      "On: paths are asked of flashpached; Off: never" },
+      "On: ask flashpached for paths; Off: never ask" },
     { "FlashpacheDaemon", set_daemon, NULL, RSRC_CONF, TAKE1, "external or elsewhere" },
     { "FlashpacheSocket", set_socket, NULL, RSRC_CONF, TAKE1, "the socket of flashpached" },
     { "FlashpacheTimeout", set_timeout, NULL, RSRC_CONF, TAKE1, "the longest wait for an answer" },
     { "FlashpacheLeases", set_leases, NULL, RSRC_CONF, TAKE1,
       "how many larger files each child keeps open (128); 0: none, and each question is a message" },
-    { "FlashpacheExclude", add_excluded, NULL, RSRC_CONF, ITERATE, "directories that are never asked about" },
+    { "FlashpacheExclude", add_excluded, NULL, RSRC_CONF, ITERATE, "directories never asked about" },
     { NULL, NULL, NULL, 0, RAW_ARGS, NULL }
 };

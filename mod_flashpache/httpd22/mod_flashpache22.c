@@ -45,7 +45,7 @@ static int check_shadow(const server_rec *s)
         if (fp_settings_of(s)->engine != FP_ENGINE_SHADOW)
             continue;
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
-                     "FP0117: FlashpacheEngine Shadow needs httpd 2.4.7 or later; say On or Off");
+                     "FP0117: FlashpacheEngine Shadow needs httpd 2.4.7 or later; use On or Off");
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     return OK;

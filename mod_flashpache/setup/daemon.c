@@ -166,7 +166,7 @@ static const char *make_directory(apr_pool_t *p, gid_t gid)
                             " bytes; choose a shorter DefaultRuntimeDir",
                             FP_MAX_SOCKET_PATH);
     if (mkdir(path, 0700) == -1 && errno != EEXIST)
-        return apr_psprintf(p, "cannot make the directory %s: %pm; see to DefaultRuntimeDir", path, &errno);
+        return apr_psprintf(p, "cannot make the directory %s: %pm; check DefaultRuntimeDir", path, &errno);
     /* O_NOFOLLOW: through a link, the link's target would be given away. */
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir == -1)
@@ -325,8 +325,8 @@ static void become_daemon(const struct daemon *d, int channel)
     end_with_parent(d);
     execv(d->command[0], (char *const *)d->command);
     dprintf(STDERR_FILENO,
-            "FP0112: cannot run %s as uid %u: %m; see to its permissions and "
-            "those of the directories above it\n",
+            "FP0112: cannot run %s as uid %u: %m; check its permissions and those of the directories above "
+            "it\n",
             d->command[0], (unsigned)geteuid());
     _exit(1);
 }
@@ -468,7 +468,7 @@ static void maintain(int reason, void *data, apr_wait_t status)
     ap_log_error(APLOG_MARK, APLOG_WARNING, 0, d->server,
                  "FP0111: flashpached (process %d) "
                  "ended (status or signal %d) and is started again in %u s; requests are served "
-                 "without it until then. Its own messages stand above",
+                 "without it until then. Its own messages are above",
                  (int)d->proc.pid, status, d->pause);
     make_directory_again(d);
     start(d);
@@ -507,7 +507,7 @@ static bool may_go_on(const struct daemon *d, const char *program, const char *c
     if (wrong != NULL)
         ap_log_error(
             APLOG_MARK, APLOG_ERR, 0, d->server,
-            "FP0116: flashpached (process %d) goes on with its former program and configuration, because "
+            "FP0116: flashpached (process %d) continues with its former program and configuration, because "
             "the new one would not start: %s",
             (int)d->proc.pid, wrong);
     return wrong != NULL;

@@ -91,7 +91,7 @@ int fp_settings_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, se
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s,
                  "FP0113: FlashpacheDaemon auto and "
                  "FlashpacheSocket %s: httpd's own flashpached has a socket of its own; leave out "
-                 "FlashpacheSocket, or say FlashpacheDaemon external",
+                 "FlashpacheSocket, or set FlashpacheDaemon external",
                  n->socket);
     return HTTP_INTERNAL_SERVER_ERROR;
 }
@@ -206,8 +206,8 @@ static const struct words unavailable_words = { offsetof(struct fp_settings, ref
 static const struct words daemon_words = {
     offsetof(struct fp_settings, external),
     GLOBAL_ONLY,
-    "give auto (httpd starts flashpached), external (something else does) or elsewhere (the same, in "
-    "another container with the same documents)",
+    "give auto (httpd starts flashpached), external (something else does) or elsewhere (something else "
+    "does, in another container with the same documents)",
     { { "auto", FP_DAEMON_AUTO }, { "external", FP_DAEMON_EXTERNAL }, { "elsewhere", FP_DAEMON_ELSEWHERE } }
 };
 
@@ -255,7 +255,7 @@ static const char *set_file(cmd_parms *cmd, void *dir, const char *arg)
         return wrong;
     *file = ap_server_root_relative(cmd->pool, arg);
     return *file != NULL ? NULL
-                         : apr_psprintf(cmd->pool, "%s %s: this is no path of a file", cmd->cmd->name, arg);
+                         : apr_psprintf(cmd->pool, "%s %s: this is not the path of a file", cmd->cmd->name, arg);
 }
 
 /* A directive of one number, as cmd->info; it sets a member of type int. */
@@ -271,7 +271,7 @@ static const struct number leases_number = { offsetof(struct fp_settings, open_f
                                              "how many each child may keep" };
 static const struct number admission_number = {
     offsetof(struct fp_settings, admission), 1, FP_ADMISSION_MOST,
-    "at which look at a file that the daemon does not know yet it hears of it"
+    "the number of the look at which the daemon is told of a file that it does not know"
 };
 
 static const char *set_number(cmd_parms *cmd, void *dir, const char *arg)
@@ -417,24 +417,24 @@ static const char *needs_srpt(cmd_parms *cmd, void *dir, const char *args)
 #pragma GCC diagnostic ignored "-Wcast-function-type"
 const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheEngine", set_word, (void *)&engine_words, RSRC_CONF,
-                  "On: paths are asked of flashpached; Off: never; Shadow: asked and compared "
-                  "with what httpd finds, which is what is served"),
+                  "On: ask flashpached for paths; Off: never ask; Shadow: ask, compare with what httpd "
+                  "finds, and serve that"),
     AP_INIT_TAKE1("FlashpacheDaemon", set_word, (void *)&daemon_words, RSRC_CONF,
                   "auto: httpd starts flashpached and ends it; external: something else does; "
-                  "elsewhere: the same, in another container with the same documents"),
+                  "elsewhere: it runs in another container with the same documents"),
     AP_INIT_TAKE1("FlashpacheDaemonProgram", set_file, (void *)offsetof(struct fp_settings, program),
                   RSRC_CONF, "the flashpached that httpd starts"),
     AP_INIT_TAKE1("FlashpacheDaemonConfig", set_file, (void *)offsetof(struct fp_settings, configuration),
                   RSRC_CONF, "the configuration file of the flashpached that httpd starts (none)"),
     AP_INIT_TAKE1("FlashpacheRewrite", set_word, (void *)&rewrite_words, RSRC_CONF,
-                  "On (default): RewriteCond's tests of files are answered like paths of requests"),
+                  "On (default): Flashpache answers RewriteCond's file tests"),
     AP_INIT_ITERATE(
         "FlashpacheIntercept", add_intercepted, NULL, RSRC_CONF,
-        "core and modules whose calls of stat() are answered, too, by their import tables (none)"),
+        "core and modules whose own calls of stat() Flashpache answers (none)"),
     AP_INIT_TAKE1("FlashpacheServerTiming", set_word, (void *)&server_timing_words, RSRC_CONF,
                   "On: responses say in Server-Timing how their path was found"),
     AP_INIT_TAKE1("FlashpacheUnavailable", set_word, (void *)&unavailable_words, RSRC_CONF,
-                  "what a request gets whose file system is out of service: httpd (looks itself, default) or 503"),
+                  "while a file system is out of service: httpd (it looks itself, default) or 503"),
     AP_INIT_FLAG("FlashpacheStatus", set_status, NULL, ACCESS_CONF,
                  "On: the handler flashpache-status works in this section (not in .htaccess)"),
     AP_INIT_TAKE1("FlashpacheSocket", set_socket, NULL, RSRC_CONF,
@@ -443,14 +443,14 @@ const command_rec fp_directives[] = {
                   "how long a question may take (500ms, 2), then the request is served "
                   "without an answer"),
     AP_INIT_ITERATE("FlashpacheExclude", add_excluded, NULL, RSRC_CONF,
-                    "directories of the file system that are never asked about"),
+                    "directories about which Flashpache never asks"),
     AP_INIT_TAKE1("FlashpacheHtaccess", set_number, (void *)&parsed_number, RSRC_CONF,
                   "how many parsed .htaccess files each child keeps (500); 0: none"),
     AP_INIT_TAKE1("FlashpacheLeases", set_number, (void *)&leases_number, RSRC_CONF,
                   "how many larger files each child keeps open (2000); 0: none, and each request asks the daemon"),
     AP_INIT_TAKE1("FlashpacheAdmission", set_number, (void *)&admission_number, RSRC_CONF,
-                  "at which look at a file the daemon hears of it, if children may look themselves until then (8, or 1 "
-                  "with less than 2 GiB of memory)"),
+                  "the number of the look at which the daemon is told of a file; until then children look "
+                  "themselves (8, or 1 with less than 2 GiB of memory)"),
     AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     { NULL }

@@ -31,7 +31,7 @@ be_tried(apr_pool_t *p, server_rec *s, const char *const *command, int said)
         _exit(1);
     execv(command[0], (char *const *)command);
     dprintf(STDERR_FILENO,
-            "cannot run it as uid %u: %s; see to its permissions and those of the directories above it",
+            "cannot run it as uid %u: %s; check its permissions and those of the directories above it",
             (unsigned)geteuid(), strerror(errno));
     _exit(1);
 }
@@ -73,7 +73,7 @@ static const char *judge(apr_pool_t *p, const char *program, const char *said, b
         return apr_psprintf(p, "%s -t ended by signal %d", program, WTERMSIG(status));
     if (WEXITSTATUS(status) != 0)
         return apr_psprintf(p, "%s -t failed: %s", program, said);
-    return good ? NULL : apr_psprintf(p, "%s is no flashpached: correct FlashpacheDaemonProgram", program);
+    return good ? NULL : apr_psprintf(p, "%s is not flashpached: correct FlashpacheDaemonProgram", program);
 }
 
 const char *fp_trial_program(apr_pool_t *p, const char *program)

@@ -82,9 +82,9 @@ static void look_at_mounts(const struct look *at)
                 at, FP_DEGRADED,
                 apr_psprintf(at->pool, "The %s file system at %s does not answer.", m->type, m->point),
                 m->stale_ms > 0
-                    ? "See to its server. Meanwhile stale answers are served (stale_if_error_ms), and other "
+                    ? "Check its server. Meanwhile stale answers are served (stale_if_error_ms), and other "
                       "file systems are not affected."
-                    : "See to its server. Other file systems are not affected. stale_if_error_ms in its mount "
+                    : "Check its server. Other file systems are not affected. stale_if_error_ms in its mount "
                       "section would serve stale answers meanwhile.");
     }
 }

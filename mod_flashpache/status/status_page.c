@@ -109,7 +109,7 @@ static const struct part {
     { "miss", FP_COUNT_MISS, FP_COUNT_MISS, "the daemon asked the file system" },
     { "stale", FP_COUNT_STALE, FP_COUNT_STALE, "the file system does not answer, memory does" },
     { "bypass", FP_COUNT_NOFILE, FP_COUNT_DEEP, "not asked" },
-    { "fallback", FP_COUNT_NOBODY, FP_COUNT_ERROR, "asked in vain: httpd looked by itself" },
+    { "fallback", FP_COUNT_NOBODY, FP_COUNT_ERROR, "asked without success: httpd looked itself" },
 };
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
@@ -220,7 +220,7 @@ static const char *const reasons[FP_OUTCOMES] = {
     [FP_COUNT_PAUSED] = "the daemon failed a moment before, and the child waited before it asked again",
     [FP_COUNT_TIMEOUT] = "no answer within FlashpacheTimeout: see the slow lookups",
     [FP_COUNT_BUSY] = "the daemon's queue is full: raise workers, or see the slow lookups",
-    [FP_COUNT_UNAVAILABLE] = "the file system does not answer: see to its server",
+    [FP_COUNT_UNAVAILABLE] = "the file system does not answer: check its server",
     [FP_COUNT_FAILED] = "a worker died: FP0022 and FP0023 in the daemon's log",
     [FP_COUNT_VERSION] = "module and daemon are of different releases: install both from one",
     [FP_COUNT_FOREIGN] = "another user made the socket: FP0114 in httpd's error log",

@@ -215,7 +215,7 @@ def no_program(place):
 
 
 def another_program(place):
-    return "FlashpacheDaemonProgram /bin/true\n", "/bin/true is no flashpached"
+    return "FlashpacheDaemonProgram /bin/true\n", "/bin/true is not flashpached"
 
 
 def closed_program(place):

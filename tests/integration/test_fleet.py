@@ -249,7 +249,7 @@ def test_redis_dies_and_comes_back(fleet, redis, stats, until, ctl, docroot):
     assert_looks_again(fleet[1:], "/shared/one.txt", b"without redis\n")
     assert counts(stats, fleet, "lost") == lost
     for machine in fleet:
-        for effect in ("what other machines change is seen after its TTL", "others hear of nothing that changes here"):
+        for effect in ("other machines' changes are seen only after the TTL", "other machines are not told of changes made here"):
             assert f"until there is one, {effect}" in machine.daemon.log_text()
 
 
@@ -383,7 +383,7 @@ def test_entries_larger_than_a_message_are_stepped_over(fleet, redis, stats, unt
         assert stats(machine)["lost"] == was["lost"]
         said = lambda m=machine: flashpachectl("-s", m.daemon.socket, "check").stdout
         wait_for(lambda: "ok    the fleet's stream is being read" in said(), "messages to be taken again", 60)
-        assert "entries of the fleet's stream were no messages" in said()
+        assert "entries of the fleet's stream were not messages" in said()
 
 
 def test_stream_that_cannot_be_read_is_joined_anew(lab, base, docroot, flashpachectl):
@@ -414,7 +414,7 @@ def test_fleet_that_hears_nothing_is_unhealthy(lab, base, redis, docroot, flashp
         wait_for(lambda: "ok    the fleet's stream" in said(), "the fleet to be heard", 60)
         redis.cli("XADD", "flashpache:full", "18446744073709551615-18446744073709551615", "fp1", "x")
         assert flashpachectl("-s", daemon.socket, "purge", docroot / "shared/one.txt").returncode == 0
-        wait_for(lambda: "BAD   Redis takes no message" in said(), "check to say so", 60)
+        wait_for(lambda: "BAD   Redis accepts no message" in said(), "check to say so", 60)
     redis.cli("DEL", "flashpache:full")
 
 
@@ -571,13 +571,13 @@ def test_reload(lab, redis, docroot, flashpachectl):
 
 @pytest.mark.parametrize("text, message", [
     ('fleet { url = "rediss://10.0.0.1" roots = {"/srv"} }', "no TLS"),
-    ('fleet { url = "redis://redis.example" roots = {"/srv"} }', "in numbers"),
+    ('fleet { url = "redis://redis.example" roots = {"/srv"} }', "is numeric"),
     ('fleet { url = "redis://10.0.0.1:70000" roots = {"/srv"} }', "ADDRESS"),
     ('fleet { url = "redis://10.0.0.1/x" roots = {"/srv"} }', "ADDRESS"),
     ('fleet { url = "unix:relative" roots = {"/srv"} }', "unix:/PATH"),
     ('fleet { url = "redis://10.0.0.1" }', "needs roots"),
     ('fleet { roots = {"/srv"} }', "needs a url"),
-    ('fleet { url = "redis://10.0.0.1" roots = {"/srv/"} }', "no absolute path"),
+    ('fleet { url = "redis://10.0.0.1" roots = {"/srv/"} }', "not an absolute path"),
     ('fleet { url = "redis://10.0.0.1" roots = {"/srv"} name = "a b" }', "name"),
     ('fleet { url = "redis://10.0.0.1" roots = {"/srv"} user = "x" }', "password_file"),
     ('fleet { url = "redis://10.0.0.1" roots = {"/srv"} stream_max = 0 }', "stream_max"),

@@ -241,7 +241,7 @@ def test_no_file(daemon, keep):
     """A directory, a link, a FIFO without a writer, a large file."""
     keep.mkdir()
     one = daemon()
-    is_ignored(one, "no regular file")
+    is_ignored(one, "not a regular file")
     assert one.stop() == 0
     keep.rmdir()
     put(keep.with_name("real"), listing("/etc/passwd"))
@@ -251,7 +251,7 @@ def test_no_file(daemon, keep):
     keep.unlink()
     os.mkfifo(keep)
     os.chown(keep, *user_ids())
-    is_ignored(one, "no regular file")
+    is_ignored(one, "not a regular file")
     assert one.stop() == 0
     keep.unlink()
     put(keep, b"x")

@@ -53,14 +53,14 @@ START_TEST(numbers_are_decimal)
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         snprintf(text, sizeof(text), "\n%s = %s\n", numbers[_i], wrong[i]);
-        assert_refused(text, NULL, "no decimal number", "conf:2");
+        assert_refused(text, NULL, "not a decimal number", "conf:2");
     }
     snprintf(text, sizeof(text), "%s=010", numbers[_i]);
-    assert_refused(NULL, text, numbers[_i], "no decimal number");
+    assert_refused(NULL, text, numbers[_i], "not a decimal number");
     snprintf(text, sizeof(text), "%s=", numbers[_i]);
-    assert_refused(NULL, text, numbers[_i], "no decimal number");
+    assert_refused(NULL, text, numbers[_i], "not a decimal number");
     snprintf(text, sizeof(text), "mount \"/a\" { stale_if_error_ms = 010 }");
-    assert_refused(text, NULL, "stale_if_error_ms", "no decimal number");
+    assert_refused(text, NULL, "stale_if_error_ms", "not a decimal number");
     snprintf(text, sizeof(text), "fleet { stream_max = 010 }");
     assert_refused(text, NULL, "stream_max", "conf:1");
     assert_loaded("slow_log_ms = 0\nworkers = \"5\"\n", NULL);
@@ -76,9 +76,9 @@ START_TEST(characters_that_mean_nothing)
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_refused(wrong[i], NULL, "conf:1", NULL);
-    assert_refused("workers = 5 /* no end\nroots = {\"/srv\"}\n", NULL, "conf:1", "has no end");
-    assert_refused("\nlog = \"/a\nworkers = 5\n", NULL, "conf:2", "has no end");
-    assert_refused("\nlog = '/a\\'\nworkers = 5\n", NULL, "conf:2", "has no end");
+    assert_refused("workers = 5 /* no end\nroots = {\"/srv\"}\n", NULL, "conf:1", "never ends");
+    assert_refused("\nlog = \"/a\nworkers = 5\n", NULL, "conf:2", "never ends");
+    assert_refused("\nlog = '/a\\'\nworkers = 5\n", NULL, "conf:2", "never ends");
 }
 END_TEST
 

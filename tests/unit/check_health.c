@@ -177,7 +177,7 @@ START_TEST(a_fleet_without_its_redis)
     f.from_daemon->nelts = 1;
     set_counter("fleet_member", 1);
     set_counter("fleet_connected", 1);
-    check_only(FP_DEGRADED, "Redis takes no message to the fleet.", "FP0061");
+    check_only(FP_DEGRADED, "Redis accepts no message to the fleet.", "FP0061");
 }
 END_TEST
 

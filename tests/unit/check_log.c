@@ -229,7 +229,7 @@ START_TEST(other_levels_of_an_id_are_not_limited)
     fp_log(FP_LOG_ERROR, 8, "cannot open the log");
     ck_assert(!has("left out"));
     fp_log(FP_LOG_INFO, 8, "once more");
-    ck_assert(has(" info: 995 messages like the next were left out\n"));
+    ck_assert(has(" info: 995 messages like the next one were left out\n"));
 }
 END_TEST
 

@@ -129,7 +129,7 @@ END_TEST
 START_TEST(garbage_is_refused)
 {
     const char *head = "it does not begin with \"flashpached paths 2\"", *last = "its last line is missing";
-    const char *count = "it has not as many paths as it says", *path = "that is no path in normal form";
+    const char *count = "its number of paths is not the one that it gives", *path = "that is not a path in normal form";
     const char *name = "its second line has not the names of access files";
 
     assert_wrong("", head, 0);
@@ -162,7 +162,7 @@ START_TEST(a_path_too_deep_is_refused)
     for (unsigned i = 0; i < FP_MAX_STEPS; i++)
         strcat(text, "/a");
     strcat(text, "\nend 1\n");
-    assert_wrong(text, "that is no path in normal form", 3);
+    assert_wrong(text, "that is not a path in normal form", 3);
 }
 END_TEST
 
