@@ -15,8 +15,8 @@
 
 #define LEAST_FILES 16 /* even if too few are left for them */
 
-/* With fewer, and one for each worker, hardly a connection could be accepted: 23 are open at the start, more
- * with the queue of mounts, a fleet and a log's file, and each connection and each answer needs one. */
+/* With fewer, and one for each worker, hardly any connection could be accepted. 23 are open at the start, and
+ * more with the queue of mounts, a fleet and a log's file. Each connection and each answer needs one. */
 #define LEAST_DESCRIPTORS 40
 
 /* Sites have more files than this.  With descriptors for so few, most files that are too large to be kept by
@@ -28,9 +28,9 @@
 #define CONNECTIONS_SHARE 4
 
 /* Memory for entries with their watches, contents and answers: shares of the memory that there is, between
- * these bounds.  In a small container the files themselves lack the memory that the cache takes.  Contents
- * take the place of their files' pages, which nobody uses while there is a content: one that has to be read
- * again is read from the disk. */
+ * these bounds. In a small container the files themselves lack the memory that the cache takes. Contents
+ * replace their files' pages, which nobody uses while there is a content. So a content that has to be read
+ * again comes from the disk. */
 #define ENTRIES_SHARE  16
 #define CONTENTS_SHARE 16
 #define ANSWERS_SHARE  64

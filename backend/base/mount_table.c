@@ -184,8 +184,8 @@ static int compare_ids(const void *a, const void *b)
     return c != 0 ? c : compare_numbers(x->line, y->line);
 }
 
-/* The same id may stand there twice: between two reads one mount was unmounted and its id given to another.
- * The later one exists. */
+/* An id may appear twice: between two reads, one mount was unmounted and its id given to another. The later
+ * one exists. */
 static void drop_repeated(struct fp_mount_table *t)
 {
     size_t kept = 0;

@@ -13,8 +13,8 @@
 
 #include "base/verdict.h"
 
-/* What entries and workers know of a mount; verdict, local, remote and by_directory are the policy of mounts.c. It is
- * one word, so that nobody sees half of it in shared memory. */
+/* A mount's properties, for entries and workers. mounts.c decides verdict, local, remote and by_directory.
+ * They fit into one word, so nobody sees half of them in shared memory. */
 struct fp_mount_traits {
     enum fp_verdict verdict : 8; /* of what lies there, for all that the mount says */
     bool known : 1;              /* false: there is no such mount */

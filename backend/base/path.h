@@ -39,9 +39,9 @@ size_t fp_path_child_len(const char *path, size_t len, size_t at);
 
 /* True if a path in normal form is the path above, which is terminated, or lies below it. */
 bool fp_path_is_below(const char *path, size_t len, const char *above);
-/* The same for any path in a list, which ends with NULL. */
+/* True if it is, or lies below, any path in a list that ends with NULL. */
 bool fp_path_is_below_any(const char *path, size_t len, const char *const *above);
-/* The same for roots, where no list, or an empty one, stands for everything. */
+/* True if it lies within the roots; no list, or an empty one, means everything. */
 bool fp_path_is_within(const char *path, size_t len, const char *const *roots);
 
 /* The length of the longest path that both paths, in normal form, are or lie below. */

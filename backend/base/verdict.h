@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How changes of a step of a path are noticed: one verdict, with its reason, and one table of how long what was
- * seen there is valid (docs/design/coherence.md).  A mount has one, a worker adds what it finds at each step, and
- * the daemon what it knows of the directory above.
+ * How changes of a step of a path are noticed: one verdict with its reason, and one table of how long a step
+ * is valid (docs/design/coherence.md). It begins with the mount's verdict. A worker adds what it finds at
+ * each step, and the daemon what it knows of the directory above.
  */
 #ifndef FP_VERDICT_H
 #define FP_VERDICT_H

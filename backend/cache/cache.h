@@ -85,7 +85,7 @@ void fp_cache_drop_content(struct fp_cache *c, const char *path, size_t len, uin
  * list stays the caller's.  Names may be appended to it if everything is forgotten then. */
 void fp_cache_set_names(struct fp_cache *c, const struct fp_names *names);
 
-/* What an answer of the cache is for. */
+/* Which answers of the cache a caller accepts. */
 enum fp_ask {
     FP_ASK_ANY,
     FP_ASK_FRESH,    /* only of entries of which all changes are reported */
@@ -93,7 +93,7 @@ enum fp_ask {
     /* While the file system does not answer: of entries that have expired without a reported change as well, for as
      * long after that as their mount allows. */
     FP_ASK_STALE,
-    FP_ASK_STALE_FRESH /* the same, but for entries that are neither watched nor on such a mount */
+    FP_ASK_STALE_FRESH /* as FP_ASK_STALE, but only entries neither watched nor on such a mount */
 };
 
 /*
@@ -144,19 +144,19 @@ bool fp_cache_close_idle_dirs(struct fp_cache *c, size_t most, uint64_t now_ms);
 /* The device where the path lies, as far as it is known: its own, or that of what is known above it; 0: nothing is. */
 uint64_t fp_cache_device(const struct fp_cache *c, const char *path, size_t len);
 
-/* The metadata of a file that was reached without a link at its end, and need not be opened again while they
- * stay as they are: it is open, or (to_send false) nobody waits for it.  Left out are files that may have changed
- * in spite of what the metadata says. */
+/* The metadata of a file that was reached without a link at its end. While they stay the same, the file need
+ * not be opened again: it is open, or (to_send false) nobody waits for it. False for files that may have
+ * changed although their metadata have not. */
 bool fp_cache_find_known(const struct fp_cache *c, const char *path, size_t len, bool to_send,
                          struct fp_meta *m);
 
 /* True if what the last walk found there was good for its own question alone. */
 bool fp_cache_is_transient(const struct fp_cache *c, const char *path, size_t len);
 
-/* How large a file at the path may be for its content to be kept, at now_ms.  0: no content is kept there, or the
- * kept one need not be read again unless the file has changed.  known: the walk will see whether it has.
- * A larger one that may not be held open is wanted at its second walk, and then once in ten minutes: a file that
- * is never read in time costs no more. */
+/* How large a file at the path may be for its content to be kept, at now_ms. 0: no content is kept there, or
+ * the kept one need not be read again unless the file has changed. known: the walk will see whether it has. A
+ * larger one that may not be held open is wanted at its second walk, and then once in ten minutes. So a file
+ * that is never read in time costs little. */
 uint32_t fp_cache_content_max(struct fp_cache *c, const char *path, size_t len, bool known, uint64_t now_ms);
 
 /* False: a content of that size is larger than a question
@@ -170,8 +170,8 @@ struct fp_walk_meta {
 };
 
 /*
- * Takes what a walk of path found, and its descriptor or with a->content the place of its content;
- * a->fd is -1 afterwards, unless it is a file that may not be held open: that stays the caller's.  Only
+ * Takes the result of a walk of path, and its descriptor, or with a->content the place of its content.
+ * Afterwards a->fd is -1, unless the file may not be held open: then the descriptor stays the caller's. Only
  * complete answers (status FP_OK) with all access files are kept.
  *
  * now_ms: when the walk began.  An entry that changed since then is invalid at once.
@@ -254,9 +254,9 @@ struct fp_cache_cursor {
     size_t bucket;
 };
 /*
- * Calls list for the ends of paths: first those in use, then the others.  It leaves out what is unknown at
- * now_ms.  Looks at a few hundred entries and returns true, or false: that was all.  What
- * comes or goes between two calls may be left out, or listed twice.
+ * Calls list for the ends of paths: first those in use, then the others. It leaves out what is unknown at
+ * now_ms. Looks at a few hundred entries and returns true, or false: that was all. An entry that comes or
+ * goes between two calls may be left out, or listed twice.
  */
 bool fp_cache_list_some(struct fp_cache *c, struct fp_cache_cursor *at, uint64_t now_ms,
                         fp_cache_list_path *list, void *ctx);

@@ -45,8 +45,8 @@ static void close_entry(struct fp_cache *c, struct fp_entry *e)
     fp_entry_set_kind(c, e, fp_entry_kind(e));
 }
 
-/* A file that has gone must not be kept open: its space would stay in use.  Whatever the change was, nobody
- * uses the descriptor of an entry that is invalid. */
+/* A file that has gone must not be kept open: its space would stay in use. After any change, nobody uses the
+ * descriptor of an invalid entry. */
 static void close_file(struct fp_cache *c, struct fp_entry *e)
 {
     if (fp_entry_is_file(e))

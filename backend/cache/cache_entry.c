@@ -224,8 +224,9 @@ static uint64_t half_ms(const struct fp_entry *e)
     return e->seen_ms + e->ttl_ms / 2;
 }
 
-/* When the entry is looked at again if it is in use, and from when on its use counts. Where looks cost a server operations
- * that is late, and only a use just before counts: a path that is asked for each second costs less without that look. */
+/* When the entry is looked at again if it is in use, and from when on its use counts. If looks cost the file
+ * server operations, the time is late, and only a use just before it counts: without that look, a path that
+ * is requested once a second costs less. */
 static uint64_t due_ms(const struct fp_entry *e)
 {
     return e->validity.traits.by_directory ? e->seen_ms + e->ttl_ms / 8 * 7 : half_ms(e);
@@ -248,8 +249,8 @@ bool fp_entry_had_settled(const struct fp_entry *e, const struct fp_meta *m, uin
            && (e->validity.traits.local || fp_server_clock_has_settled(m->dev, &m->ctime));
 }
 
-/* A small file that changed just before it was seen could not be read yet: if it is in use, a walk brings its
- * content as soon as it can. */
+/* A small file that changed just before it was seen could not be read yet. If it is in use, a walk reads its
+ * content as soon as possible. */
 static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry *e)
 {
     const uint64_t settled_ms = e->seen_ms + FP_SETTLED_MS;

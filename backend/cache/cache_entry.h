@@ -25,7 +25,7 @@ struct fp_dependencies;
 
 enum fp_kind { FP_KIND_FILE, FP_KIND_DIRECTORY, FP_KIND_NEGATIVE, FP_KINDS };
 
-/* What a walk found that opened an entry's file. */
+/* The result of a walk that opened an entry's file. */
 enum fp_opened {
     FP_OPENED_NOT,    /* none has, or its descriptor was given up: a question needs another walk */
     FP_OPENED_DENIED, /* it cannot be read */
@@ -251,7 +251,7 @@ bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms);
 void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms);
 /* True if a client asked for the entry, or used a lease on it, since it was seen. */
 bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);
-/* The same since eviction's last call of this. */
+/* True if a client used it since eviction called this the last time. */
 bool fp_entry_take_use(struct fp_cache *c, struct fp_entry *e);
 /* To be called when a change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);

@@ -33,7 +33,7 @@ struct seen {
     bool opened; /* the last step is the whole path: it was opened, unless it cannot be */
 };
 
-/* What an entry, as it was before the walk, has in common with the step of its path. */
+/* How an entry, as it was before the walk, resembles the step of its path. */
 struct likeness {
     bool same_thing;  /* as same_thing() */
     bool same_rights; /* the same thing, and no list or label of it may differ */
@@ -97,9 +97,9 @@ static bool set_access(struct fp_entry *e, const struct fp_step *s, const struct
 }
 
 /*
- * FUSE keeps a page that was read while a write to it was under way, though
- * it is older than the file, until the file is opened again.  No time tells
- * of that.  So what was opened so soon after a change is opened again later.
+ * FUSE keeps a page that was read during a write to it, although the page is older than the file, until the
+ * file is opened again. No time shows this. So a file that was opened so soon after a change is opened again
+ * later.
  */
 static bool was_written_lately(const struct fp_entry *e, const struct seen *seen)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of entries.  A purge of a tree: all entries below one are purged at once, by a number that
- * they do not have, and evicted later, a few at a time.
+ * The end of entries. A purge of a tree invalidates all entries below one at once, by a number that they do
+ * not have. They are evicted later, a few at a time.
  */
 #include "config.h"
 #include "cache/cache_entry.h"

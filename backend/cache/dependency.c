@@ -11,8 +11,8 @@
 #include "cache/index.h"
 #include "cache/recent_changes.h"
 
-/* What the kernel keeps for a watch by inotify: the mark, and inode and name of what is watched. On ext4
- * these are 1,128 and 192 bytes, which the kernel cannot reclaim until the watch ends. */
+/* The kernel's memory for an inotify watch: the mark, and the watched object's inode and name. On ext4 these
+ * are 1,128 and 192 bytes, which the kernel cannot reclaim until the watch ends. */
 #define INOTIFY_BYTES 1500u
 
 /* Stands for more than one name; no file has it. */

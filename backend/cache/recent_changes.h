@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changed lately, and when.  A walk under way may have seen what a change has made wrong since, and
- * nothing depends on that yet.
+ * Recent changes and their times. A walk under way may have seen something that a change has invalidated
+ * since, and nothing depends on it yet.
  *
- * The memory is bounded, and so each set forgets its oldest change.  It keeps when that was: whoever
- * asks about an earlier time hears "perhaps".  A file that changes all the time has one place, so it
- * does not drive others out.
+ * The memory is bounded, and so each set forgets its oldest change. It keeps the time of that change: a
+ * question about an earlier time is answered with "perhaps". A file that changes all the time has one place,
+ * so it does not drive others out.
  */
 #ifndef FP_RECENT_CHANGES_H
 #define FP_RECENT_CHANGES_H

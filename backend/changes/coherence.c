@@ -140,8 +140,8 @@ static bool is_needed(void *ctx, const struct fp_watch_key *key)
 
 static const struct fp_watch_ops ops = { on_changed, on_gone, on_lost, is_needed };
 
-/* Takes in what waits.  Many links may lead to a directory, and each of its events concerns all of them:
- * beyond a bound one look at everything costs less than the rest of the events. */
+/* Processes the waiting events. Many links may lead to a directory, and each of its events concerns all of
+ * them. Beyond a bound, one look at everything costs less than the remaining events. */
 static void drain(struct fp_coherence *f)
 {
     f->visited = 0;

@@ -226,7 +226,7 @@ static bool was_notified(struct fp_mounts *m)
     return poll(&p, 1, 0) != 0;
 }
 
-/* The same id and device may be another file system by now. */
+/* An id and a device that have not changed may belong to another file system by now. */
 static void carry(struct fp_mount_table *t, const struct fp_mount_table *before, uint64_t now_ms)
 {
     for (size_t i = 0; i < t->n; i++) {

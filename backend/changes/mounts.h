@@ -80,7 +80,7 @@ int fp_mounts_set(struct fp_mounts *m, const struct fp_mounts_settings *s);
 
 /* Returns NULL if the mount is unknown. */
 const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id);
-/* The same; where it is unknown, one with the general settings. */
+/* Returns a mount with the general settings if it is unknown. */
 const struct fp_mount *fp_mounts_known(const struct fp_mounts *m, uint32_t id);
 
 /*

@@ -87,7 +87,7 @@ void fp_noise_destroy(struct fp_noise **n);
  */
 enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t entries, uint64_t now_ms);
 
-/* What was left out. */
+/* What is left out, and for how long. */
 struct fp_noise_end {
     uint32_t ms; /* for so long; 0: nothing, as too many are left out */
     bool owner;  /* all that the object's owner owns, */

@@ -61,14 +61,14 @@ struct fp_conf {
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n);
 
 /*
- * The same for a process that is not to become the daemon.  Any user may read it, whatever user and group it
- * names; uid and gid stay 0.  *socket_given_r: the file has a socket; else the field is the default.
+ * Reads the file for a process that is not to become the daemon. Any user may do so, whatever user and group
+ * it names; uid and gid stay 0. *socket_given_r: the file has a socket; else the field is the default.
  */
 struct fp_conf *fp_conf_read(const char *file, bool *socket_given_r);
 
 /*
- * The same as fp_conf_load() from an open file, which another process has checked (monitor.h).  Does not look
- * up the names of user and group, but takes uid and gid from now.
+ * Like fp_conf_load(), but reads an open file, which another process has checked (monitor.h). It does not
+ * look up the names of user and group, but takes uid and gid from now.
  */
 struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides, size_t n);
 void fp_conf_destroy(struct fp_conf **conf);

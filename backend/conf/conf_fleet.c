@@ -88,13 +88,13 @@ bool fp_conf_fleet_check_url(const struct fp_conf_text *t, const char *key, cons
     (void)key;
     if (begins(url, SCHEME_TLS))
         return fp_conf_mistake(t,
-                               "url = \"%s\": there is no TLS to Redis; let stunnel or the like carry "
+                               "url = \"%s\": there is no TLS to Redis; use stunnel or the like, "
                                "it, and give its local address",
                                url);
     return parse_url(url, &s)
            || fp_conf_mistake(t,
                               "url = \"%s\" is neither redis://ADDRESS:PORT/DATABASE nor unix:/PATH; ADDRESS "
-                              "is one in numbers, for the daemon waits for no name server",
+                              "is numeric, because the daemon waits for no name server",
                               url);
 }
 

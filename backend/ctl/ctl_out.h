@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What flashpachectl writes.  Strangers choose the names of files, sockets and hosts, and with them what a terminal
- * would obey.
+ * The output of flashpachectl. Strangers choose the names of files, sockets and hosts, and could write
+ * commands for a terminal into them.
  */
 #ifndef FP_CTL_OUT_H
 #define FP_CTL_OUT_H

@@ -71,7 +71,7 @@ static const char *normalise(const char *path, size_t len, char *buf, size_t *le
     return buf;
 }
 
-/* What the answer says of the path; FP_FILES_UNKNOWN for all errors that others may not have. */
+/* Reads the answer's result for the path. FP_FILES_UNKNOWN: an error that others may not have. */
 static int read_answer(const struct fp_answer *a, size_t len, bool follow, bool is_dir,
                        struct fp_files_found *f)
 {
@@ -87,7 +87,7 @@ static int read_answer(const struct fp_answer *a, size_t len, bool follow, bool 
     return !whole || (is_dir && !S_ISDIR(f->meta.mode)) ? ENOTDIR : 0;
 }
 
-/* What a call asks for. */
+/* The result that a call wants. */
 struct wish {
     bool follow;
     bool (*is_wanted)(uint64_t dev); /* NULL: no content; else *content_r is one of a device that is wanted */

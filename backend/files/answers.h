@@ -59,15 +59,15 @@ struct fp_files_found {
 };
 
 /*
- * What stat(2), or without follow lstat(2), would find at the path: 0 and *f, or its errno (ENOENT,
- * ENOTDIR), or FP_FILES_UNKNOWN. errno stays as it was. May be called by several threads, but not by a
- * signal's handler: it may take memory.
+ * Answers for stat(2), or without follow for lstat(2): 0 and *f, or its errno (ENOENT, ENOTDIR), or
+ * FP_FILES_UNKNOWN. errno stays as it was. May be called by several threads, but not by a signal's handler:
+ * it may take memory.
  */
 int fp_files_find(const char *path, bool follow, struct fp_files_found *f);
 
 /*
- * The same, links followed, for a regular file that is to be read and is on a device that is wanted. 0
- * and *content_r: a copy of its f->meta.size bytes, to be given back by fp_copy_give_back().
+ * Like fp_files_find() with follow, for a regular file that is to be read, on a device that is wanted. 0 and
+ * *content_r: a copy of its f->meta.size bytes, to be given back by fp_copy_give_back().
  */
 int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_files_found *f,
                   void **content_r);

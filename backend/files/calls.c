@@ -10,7 +10,7 @@
  * calls lead here by their names. Its extensions are loaded with RTLD_DEEPBIND, which looks for names
  * in the C library first: their import tables are led here when they come.
  *
- * What is not here is the C library's: statx() tells what no answer has.
+ * All other functions are the C library's: statx() tells more than an answer has.
  */
 #include "config.h"
 #include "files/calls.h"

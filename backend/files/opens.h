@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of remote mounts, opened for reading without a call on their path. The daemon has the content
- * of small files in memory; the program gets a descriptor of its own, with an offset of its own, that
- * has a copy of it. The descriptor's name carries the file's metadata, so that fstat() tells those,
- * whoever has the descriptor by then.
+ * Files of remote mounts, opened for reading without a call on their path. The daemon has the content of
+ * small files in memory. The program gets its own descriptor of a copy, with its own offset. The descriptor's
+ * name carries the file's metadata, so fstat() can tell them to any process that has the descriptor.
  *
  * It becomes one of the file itself, opened then, when the program locks it, or meets its end or asks
  * for its size after the file has changed. Not promised: that a read in the middle shows what others
@@ -32,8 +31,8 @@ bool fp_files_is_copy(dev_t dev);
 /* True if the descriptor is one of these; *m is the file's then, as it was opened. */
 bool fp_files_told(int fd, struct fp_meta *m);
 
-/* Makes a descriptor of these one of the file itself, at the same offset, if the path still leads to
- * it: always, or only if the file has changed. True if it did. errno stays as it was. */
+/* Turns such a descriptor into one of the file itself, at the same offset, if the path still leads to the
+ * file: always, or only if the file has changed. True if it did. errno stays as it was. */
 bool fp_files_reopen(int fd, bool always);
 
 #endif

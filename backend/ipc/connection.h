@@ -54,7 +54,7 @@ void fp_connection_destroy(struct fp_connection **conn);
  */
 void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct fp_answer *a);
 
-/* As above, with the word that there is no answer, and why. */
+/* Tells the connection that its question has no answer, and why. */
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why);
 
 /* The question that the connection waits on gets no answer: the next one may come. */

@@ -66,7 +66,7 @@ static bool has_room(const struct fp_dispatch *d)
     return fp_worker_pool_spare(d->workers) && fp_walks_have_room(d->walks);
 }
 
-/* The same for a hint. Refreshes have more room, since entries in use come first. */
+/* True if a walk for a hint may begin. Refreshes have more room, since entries in use come first. */
 static bool has_room_for_hint(const struct fp_dispatch *d)
 {
     const struct fp_worker_pool_counts workers = fp_worker_pool_counts(d->workers);

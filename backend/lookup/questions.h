@@ -21,7 +21,7 @@ struct fp_cache;
 struct fp_connection;
 struct fp_lookup;
 
-/* What all of them share.  The loop and the cache are the caller's; the rest is zero at first. */
+/* The state that all questions share. The loop and the cache are the caller's; the rest is zero at first. */
 struct fp_questions {
     struct ev_loop *loop;
     struct fp_cache *cache;

@@ -101,7 +101,7 @@ static void prepare(void)
     sigset_t none;
 
     prctl(PR_SET_NAME, "fp-closer");
-    /* The same signals as for other children, see child.c. */
+    /* Other children ignore these signals as well, see child.c. */
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         signal(ours[i], SIG_IGN);
     sigaction(PARENT_ENDED, &end, NULL);

@@ -21,9 +21,9 @@
  * Each step's slot in the lease table, looked at after the copy, says whether it still is
  * (lease_table.h).
  *
- * A reader that does not map the table may copy half of a word.  It then leads to some place of the
- * ring.  The reader takes only what lies there as a record of its own key, and no other bytes can look
- * like one: a record has numbers with zeros in front of its key, and paths have none.
+ * A reader that does not map the table may copy half of a word. It then leads to some place of the ring. The
+ * reader accepts only a record of its own key there. No other bytes can look like one: a record has numbers
+ * with zeros in front of its key, and paths have none.
  *
  * Bytes are arbitrary to a reader: every size is checked against the area before use.
  *

@@ -99,7 +99,7 @@ fp_status fp_client_connect(struct fp_client *client);
 fp_status fp_client_lookup(struct fp_client *client, const char *path, size_t len, struct fp_answer *a,
                            struct fp_lease_view **view_r);
 
-/* The same, with the flags of a LOOKUP; wish->deadline_ms is the client's own. */
+/* Asks like fp_client_lookup(), with the flags of a LOOKUP; wish->deadline_ms is the client's own. */
 fp_status fp_client_lookup_with(struct fp_client *client, const struct fp_lookup *wish, struct fp_answer *a,
                                 struct fp_lease_view **view_r);
 

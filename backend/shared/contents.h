@@ -73,8 +73,8 @@ bool fp_contents_view_has(const struct fp_contents_view *v, uint64_t at);
  * cannot be one; buf has anything then.  May be called by several threads. */
 bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *buf, size_t size);
 
-/* The same for an answer with the file's descriptor: reads all of the file, of size bytes.  buf has one byte
- * more.  False: it has another length, or cannot be read. */
+/* Reads all of the file, of size bytes, for an answer with its descriptor. buf has one byte more. False: it
+ * has another length, or cannot be read. */
 bool fp_contents_read_file(int fd, char *buf, size_t size);
 
 /* Memory for a copy.  The system has a large one back as soon as it is given back: malloc(3) would keep it,

@@ -42,8 +42,8 @@ static const struct rule {
     { "0", "displaced", FP_NOTE, NULL, "{displaced} idle connections were closed for new ones",
       "raise max_connections", NULL },
     { "0", "watches_refused", FP_FAULT, NULL,
-      "{watches_refused} watches were refused since the daemon began (FP0042), and what is not watched is looked at "
-      "for each request, until what is not in use gives up its watch",
+      "{watches_refused} watches were refused since the daemon began (FP0042), and unwatched paths are looked at "
+      "for each request, until unused entries give up their watches",
       "raise `sysctl fs.inotify.max_user_watches`; then `systemctl restart flashpached`, as the daemon counts anew",
       "raise `sysctl fs.inotify.max_user_watches`; then restart the daemon, which resets the count: `kill $(cat "
       "{socket}.lock)` ends it and httpd starts it again; a whole restart of httpd (`systemctl restart apache2` or "

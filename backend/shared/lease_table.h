@@ -80,10 +80,11 @@ void fp_lease_table_set_expiry(struct fp_lease_table *t, uint32_t slot, uint64_t
 
 /* True if a client has used the slot since the last call. */
 bool fp_lease_table_take_referenced(struct fp_lease_table *t, uint32_t slot);
-/* The same for another reader of the byte, since its own last call. */
+/* True if a client has used the slot since this reader's own last call. */
 enum fp_lease_reader { FP_READER_ANSWERS = 2, FP_READER_CONTENTS = 4 };
 bool fp_lease_table_take_recent(struct fp_lease_table *t, uint32_t slot, enum fp_lease_reader reader);
-/* The same as FP_READER_ANSWERS, if that is the slot's present generation; table: the lease table. */
+/* fp_lease_table_take_recent() as FP_READER_ANSWERS, if that is the slot's present generation; table: the
+ * lease table. */
 bool fp_lease_table_is_used(void *table, uint32_t slot, uint32_t generation);
 /* True if any lease has been used since the last call. */
 bool fp_lease_table_take_use(struct fp_lease_table *t);
@@ -122,8 +123,8 @@ const struct fp_contents_view *fp_lease_view_contents(const struct fp_lease_view
 uint64_t fp_lease_view_unreported_ms(const struct fp_lease_view *v);
 /* Tells the view from all others that this process makes, those that have ended included. 0: v is NULL. */
 uint64_t fp_lease_view_number(const struct fp_lease_view *v);
-/* The client has another view now: the daemon has other tables, or there is another daemon.
- * What was leased on this one does not become current again. */
+/* The client has another view now: the daemon has other tables, or there is another daemon. Leases on this
+ * one do not become current again. */
 void fp_lease_view_supersede(struct fp_lease_view *v);
 bool fp_lease_view_is_superseded(const struct fp_lease_view *v);
 /* True if the view maps those generations. */

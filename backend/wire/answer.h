@@ -44,7 +44,7 @@ struct fp_access {
 
 /* One component of the path. */
 struct fp_step {
-    /* What each use reads lies together. */
+    /* These fields are next to each other because each use reads them. */
     uint16_t end;                          /* length of the path up to and with it */
     fp_status status;                      /* FP_OK, or the file system's error */
     uint32_t slot;                         /* of the lease table (lease_table.h), */
@@ -124,7 +124,7 @@ void fp_get_meta(struct fp_reader *r, struct fp_meta *m);
 
 bool fp_time_equal(const struct fp_time *a, const struct fp_time *b);
 
-/* What answers have of a stat. */
+/* The part of a stat that answers have. */
 struct fp_meta fp_meta_from_stat(const struct stat *st);
 
 /* True for the same kind, size and times: an open file still has its content. */
@@ -152,7 +152,7 @@ bool fp_answer_is_unopened(const struct fp_answer *a);
 
 /* Writes a whole frame; it says that a descriptor goes along, but does not send it. */
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a);
-/* The same for an answer without steps; why says the reason. */
+/* Writes the frame of an answer without steps; why is the reason. */
 fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why);
 /*
  * Reads the body of an ANSWER frame about a path of path_len bytes.  fd

@@ -24,7 +24,7 @@ bool fp_unix_address(struct sockaddr_un *addr_r, const char *path);
  * FP_SYSTEM.  Never raises SIGPIPE.
  */
 fp_status fp_send_packet(int sock, const void *data, size_t len, int fd);
-/* The same without a descriptor, and FP_AGAIN also for a blocking socket that has no room. */
+/* Sends a packet without a descriptor. FP_AGAIN also if a blocking socket has no room. */
 fp_status fp_send_packet_now(int sock, const void *data, size_t len);
 
 /*

@@ -9,9 +9,9 @@
 #include "base/local_types.h"
 
 /*
- * Each device has one place by its number, and takes it over from another one: then nothing is known of the other's.
- * A place is one word: which device that is, in 20 bits, and how far the clock is ahead of fp_now_ms(), at least, in
- * milliseconds and 44 bits.
+ * Each device has one place by its number. It may take the place over from another device, whose clock is
+ * then unknown again. A place is one word. 20 bits say which device it is. 44 bits say how far its clock is
+ * ahead of fp_now_ms() at least, in milliseconds.
  */
 #define PLACES     64u
 #define AHEAD_BITS 44
@@ -58,7 +58,7 @@ static int64_t learn(uint64_t dev, int64_t ahead_ms)
     return (int64_t)(wanted & AHEAD_MASK) - AHEAD_ZERO;
 }
 
-/* What the server's clock shows at least. */
+/* The least that the server's clock can show now. */
 static int64_t advance(uint64_t dev, const struct fp_time *ctime)
 {
     const int64_t now_ms = (int64_t)fp_now_ms();

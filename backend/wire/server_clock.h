@@ -19,15 +19,15 @@
  */
 bool fp_server_clock_has_settled(uint64_t dev, const struct fp_time *ctime);
 
-/* The same on a file system of that type (statfs.f_type): those of this machine have its clock, which the caller has
- * asked. */
+/* fp_server_clock_has_settled() on a file system of that type (statfs.f_type): file systems of this machine
+ * have its clock, which the caller has read. */
 bool fp_server_clock_has_settled_on(uint32_t type, uint64_t dev, const struct fp_time *ctime);
 
 /* Only notes a change time that the server told. */
 void fp_server_clock_note(uint64_t dev, const struct fp_time *ctime);
 
-/* What is known of a device's server, for another process of this machine: how far its clock is ahead of
- * fp_now_ms() at least, in milliseconds. */
+/* How far the clock of a device's server is ahead of fp_now_ms() at least, in milliseconds; for another
+ * process of this machine. */
 int64_t fp_server_clock_get(uint64_t dev);
 void fp_server_clock_learn(uint64_t dev, int64_t ahead_ms);
 

@@ -22,8 +22,9 @@ struct fp_mount_traits;
 /* True for a file that has settled; by the server's clock, too, if the mount is not local. */
 bool fp_content_is_settled(const struct fp_meta *m, const struct fp_mount_traits *traits);
 /*
- * True for a file of at most max bytes, not empty, that is to be answered by its content. One that has not settled is
- * read on remote mounts alone, where nobody may hold it open: its content serves those who wait, and nobody keeps it.
+ * True for a file of at most max bytes, not empty, that is to be answered by its content. A file that has not
+ * settled is read only on remote mounts, where nobody may hold it open. Its content serves the waiting
+ * clients, and nobody keeps it.
  */
 bool fp_content_is_wanted(const struct fp_meta *m, uint32_t max, const struct fp_mount_traits *traits);
 

@@ -39,9 +39,9 @@ void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t ma
 void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
 
 /*
- * Puts the walk at the end of the mount's queue; FP_BUSY where too many wait, FP_UNAVAILABLE where killed
- * workers that hang have all places of the mount.  A probe goes before all that wait, however many, and may
- * begin while one more worker hangs.  FP_OK, FP_BUSY, FP_UNAVAILABLE or FP_NOMEM.
+ * Puts the walk at the end of the mount's queue. FP_BUSY: too many wait. FP_UNAVAILABLE: hanging killed
+ * workers have all places of the mount. A probe goes before all that wait, however many, and may begin while
+ * one more worker hangs. FP_OK, FP_BUSY, FP_UNAVAILABLE or FP_NOMEM.
  */
 fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w, bool probe);
 

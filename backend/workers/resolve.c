@@ -102,7 +102,7 @@ static fp_status look(const struct walk *w, struct fp_node *node, bool directori
     return st;
 }
 
-/* The same for the end of a step. */
+/* Looks at the end of a step. */
 static fp_status look_at_end(const struct walk *w, struct fp_node *node, struct fp_meta *m)
 {
     struct fp_step_watch *watch = &w->result->step_watches[w->a->n_steps];

@@ -62,15 +62,15 @@ void fp_resolver_at(const struct fp_resolver *r, uint32_t mount);
 
 /* True if the path lies within the roots. */
 bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t len);
-/* The same for an open file, wherever links have led to. */
+/* True if an open file lies within the roots, even if links have led to it. */
 bool fp_resolver_opened_within(const struct fp_resolver *r, int fd);
 
-/* What the daemon knows of the mount; where nothing is watched, that it is a local one. */
+/* The daemon's traits of the mount; if nothing is watched, those of a local one. */
 struct fp_mount_traits fp_resolver_traits(const struct fp_resolver *r, uint32_t mount);
 
 /* lstat(2) of an open object, and its mount (mount_r NULL: not wanted); 0: the kernel does not say. */
 fp_status fp_look(int fd, struct fp_meta *m, uint32_t *mount_r);
-/* The same; sync: one of AT_STATX_SYNC_TYPE, for file systems that keep a server's answers. */
+/* fp_look() with sync, one of AT_STATX_SYNC_TYPE, for file systems that keep a server's answers. */
 fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r);
 /*
  * The sync with which a look finds what others did on the mount: AT_STATX_FORCE_SYNC where it is
@@ -78,8 +78,9 @@ fp_status fp_look_synced(int fd, int sync, struct fp_meta *m, uint32_t *mount_r)
  */
 int fp_resolver_sync(const struct fp_resolver *r, uint32_t mount);
 /*
- * True where a look with that sync belongs in front of the watch, and one without behind it. NFS's client checks by the
- * server's word whether a file may be watched, unless it has just been told; then it knows this machine's changes, too.
+ * True if a look with that sync comes before the watch, and one without it after the watch. NFS's client asks
+ * the server whether a file may be watched, unless it has just been told. Then it also knows this machine's
+ * changes.
  */
 bool fp_resolver_asks_first(const struct fp_resolver *r, uint32_t mount);
 /*

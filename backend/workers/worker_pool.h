@@ -68,8 +68,7 @@ void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool
 fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
                                 int base, fp_worker_done *done, void *ctx);
 
-/* The same for a walk from "/" that goes before all that wait for the mount, and is
- * never FP_BUSY. */
+/* Submits a walk from "/" that precedes all that wait for the mount, and is never FP_BUSY. */
 fp_status fp_worker_pool_probe(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
                                fp_worker_done *done, void *ctx);
 
