@@ -12,10 +12,9 @@
 bool fp_start_is_on(server_rec *s);
 
 /*
- * Returns the reason why the daemon's answers differ from httpd's own: httpd sees other paths, has other
- * rights from one request to the next, or has a capability that the daemon has not. NULL: there is none. The
- * text lives as long as the process.
- * chroot_dir: of ChrootDir; NULL: there is none.
+ * Returns the reason why the daemon's answers would differ from httpd's own, or NULL. httpd may see other
+ * paths, have other rights from one request to the next, or have a capability that the daemon lacks. The text
+ * lives as long as the process. chroot_dir: of ChrootDir; NULL: there is none.
  */
 const char *fp_start_obstacle(const char *chroot_dir);
 

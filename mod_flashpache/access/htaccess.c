@@ -93,8 +93,8 @@ static apr_status_t file_close(void *param)
 }
 
 /*
- * Opens and reads as core does, but in the answer's own directory, and does not wait for a FIFO's writer: a FIFO
- * put there would hold an httpd worker for good.
+ * Opens and reads as core does, but in the answer's own directory, and without waiting for a FIFO's writer. A
+ * FIFO put there would block an httpd worker for good.
  */
 static apr_status_t open_by_name(request_rec *r, struct fp_request *q, const char *dir, const char *name,
                                  const char *path, ap_configfile_t **file)
@@ -245,8 +245,8 @@ static struct fp_merged merge(const request_rec *r, const struct fp_parse *made,
     return fp_sections_merge_with(made->pool, r->server, file);
 }
 
-/* Parses the file once more if the result may be used again, and kept; else keeps only the fact that it is to
- * be parsed for each request. */
+/* Parses the file once more if the result may be used again and kept. Otherwise keeps only the fact that the
+ * file is to be parsed for each request. */
 static void keep_one(request_rec *r, struct fp_request *q, const struct fp_step *s, unsigned name,
                      const struct htaccess_result *h)
 {

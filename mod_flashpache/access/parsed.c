@@ -173,7 +173,7 @@ apr_size_t fp_parsed_memory(void)
     return m.uordblks + m.hblkhd;
 }
 
-/* What is kept of a parse whose result takes too much. */
+/* The rest of a parse whose result takes too much memory to be kept. */
 static struct fp_parse without_result(const struct fp_parse *parse)
 {
     apr_pool_clear(parse->pool);

@@ -24,7 +24,7 @@ struct fp_merged {
     request_rec *walk;                /* with configuration and note; NULL: only core can walk there */
 };
 
-/* What an access file was parsed to, all in a pool without a parent. */
+/* The result of parsing an access file, all in a pool without a parent. */
 struct fp_parse {
     apr_pool_t *pool;
     int override_opts;       /* of core's result */
@@ -76,8 +76,8 @@ int fp_parsed_missing(const request_rec *r, const struct fp_request *q, const st
 bool fp_parsed_may_keep(const struct fp_access *access);
 
 /*
- * The bytes that malloc() has given out, to all threads. What a text is parsed to can be told neither by its length
- * nor by its pool: a line of regular expression with repeats takes megabytes, from malloc().
+ * The bytes that malloc() has given out, to all threads. Neither a text's length nor its pool tells the size
+ * of its parse: a line of regular expression with repeats takes megabytes, from malloc().
  */
 apr_size_t fp_parsed_memory(void);
 

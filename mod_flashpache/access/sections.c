@@ -298,7 +298,7 @@ static bool is_whole_file(const request_rec *r, const struct fp_request *q)
            && memcmp(r->filename, h->path, h->path_len) == 0;
 }
 
-/* What core's walk would make, without a look; NULL: unknown. */
+/* The result that core's walk would have, without a look; NULL: unknown. */
 static const struct fp_merged *merged_for(const struct fp_section *x, const struct fp_request *q)
 {
     if (q->held->path_len > PATH_MOST)

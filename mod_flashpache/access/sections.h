@@ -19,7 +19,8 @@
  * walk must be core's. */
 void fp_sections_merge(apr_pool_t *p, server_rec *s);
 
-/* The same in p for a directory, as core names it, with its access file, whose result lives as long as p. */
+/* Merges the sections of a directory, as core names it, with its access file. The result lives in p; that of
+ * the access file must live as long. */
 struct fp_merged fp_sections_merge_with(apr_pool_t *p, server_rec *s, const struct htaccess_result *file);
 
 /* map_to_storage, just before core's: takes the place of core's walk to a regular file. The answer must have

@@ -94,7 +94,7 @@ static bool has_plain_etag(const request_rec *r)
            && apr_table_get(r->headers_out, "ETag") == NULL;
 }
 
-/* What httpd has formatted, for the responses that send the file after this one. */
+/* Keeps the headers that httpd has formatted, for later responses that send the file. */
 static void remember_headers(const request_rec *r, struct fp_file *file)
 {
     const char *modified = apr_table_get(r->headers_out, "Last-Modified"),

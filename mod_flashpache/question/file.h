@@ -84,7 +84,7 @@ int fp_file_open_own(struct fp_file *file);
 /* Leaves -1. The descriptor is kept for a later response, and closed where there are enough. It takes no
  * lock, because a signal handler may end a child. */
 void fp_file_give_back(struct fp_file *file, int *fd);
-/* The same for a descriptor that no response should use again. */
+/* Closes a descriptor that no response should use again, and leaves -1. */
 void fp_file_close_own(int *fd);
 /* The most of such descriptors, in use or not, with which another one is kept; 0 at first. */
 void fp_file_set_own_most(unsigned most);

@@ -32,9 +32,9 @@ void fp_look_init(unsigned looks)
 /* ---- below a known directory ---- */
 
 /*
- * Opens the directory by its path, and only if it is the one in the step. A switch of a link or a rename shows in the
- * path before it is reported, and the path then leads to a directory with other access files or owners. -1: not in
- * memory, or another.
+ * Opens the directory by its path, but only if it is the one in the step. A switched link or a rename shows
+ * in the path before it is reported. The path then leads to a directory with other access files or owners.
+ * -1: not in memory, or another directory.
  */
 static int open_directory(const char *path, const struct fp_step *step)
 {
@@ -135,8 +135,8 @@ static fp_status take_step(struct component *c, const struct fp_look_wish *wish,
 }
 
 /*
- * Goes from the known directory, whose path has above bytes and to which *a has the steps, to the path's end or to
- * the first name that is absent. False: another thing stands on the way.
+ * Walks from the known directory to the path's end, or to the first absent name. The directory's path has
+ * above bytes, and *a has the steps to it. False: something else is on the way.
  */
 static bool go_down(const struct fp_look_wish *wish, size_t above, struct fp_answer *a)
 {

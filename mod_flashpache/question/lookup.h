@@ -27,7 +27,8 @@ extern struct fp_client *fp_child_client;
  */
 int fp_lookup_begin(request_rec *r);
 
-/* The same for a response by a stale answer that would read its file system. */
+/* Returns the status of FlashpacheUnavailable if a response by a stale answer would read its file system, or
+ * DECLINED. */
 int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q);
 
 /* Asks about r->filename alone, where the first question included the path-info. NULL: there is no

@@ -86,9 +86,9 @@ void fp_request_leave_out(const request_rec *r);
 /* A buffer for the answer to one question of this request. The first question allocates it, the next ones
  * reuse it. It is large, but few of its steps are used. */
 struct fp_answer *fp_request_buf(const request_rec *r);
-/* The same answer, which then lives as long as the request's pool. The first is left where it stands,
- * since a copy touches memory once more; of later ones, as tests of files bring, this makes a copy.
- * Takes the descriptor along. */
+/* Makes the answer live as long as the request's pool, and returns it. The first one stays in place, since a
+ * copy would touch memory once more. Later ones, such as those of file tests, are copied. Takes the
+ * descriptor along. */
 struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a);
 
 /* Keeps the answer to a test (RewriteCond, an expression), which is not the walk's. */

@@ -43,7 +43,7 @@ static void *run(void *unused)
     while (!over) {
         const unsigned ms = look();
 
-        /* Whatever came meanwhile counted on the shorter pause. */
+        /* A wake-up meanwhile counted on the shorter pause. */
         if (ms > atomic_exchange(&pause_ms, ms))
             continue;
         if (ms == UINT_MAX) {

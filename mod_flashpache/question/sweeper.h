@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread of the child's own that looks at what the child keeps, also while no request comes: a removed file
- * that somebody has open takes its room on the disk.
+ * A thread of the child that looks at the things that the child keeps, even if no request comes. A removed
+ * file that somebody has open still takes its room on the disk.
  */
 #ifndef FP_SWEEPER_H
 #define FP_SWEEPER_H

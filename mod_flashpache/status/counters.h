@@ -15,7 +15,7 @@
 
 #include "status/outcomes.h"
 
-/* What a child holds. */
+/* The files and memory that a child holds. */
 struct fp_usage {
     unsigned open_files, descriptors;
     apr_uint64_t mapped; /* bytes */

@@ -26,7 +26,7 @@ const char *fp_html_duration(apr_pool_t *p, apr_uint64_t s);
 
 /* Escapes text, whatever is in it. */
 void fp_html_text(request_rec *r, const char *text);
-/* The same, in <code>. */
+/* Escapes text, and puts it into <code>. */
 void fp_html_code(request_rec *r, const char *text);
 /* Writes a text of ours in which commands stand between backquotes. */
 void fp_html_advice(request_rec *r, const char *advice);

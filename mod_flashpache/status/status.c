@@ -54,7 +54,7 @@ int fp_status_respond(request_rec *r, bool allowed)
 
     if (r->handler == NULL || strcmp(r->handler, HANDLER) != 0)
         return DECLINED;
-    /* Whoever writes an .htaccess may set the handler, too. The page has the paths of all sites. */
+    /* Anybody who writes an .htaccess can set the handler, but the page has the paths of all sites. */
     if (!allowed) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                       "FP0126: no status page at %s: FlashpacheStatus On is missing in the <Location> there", r->uri);

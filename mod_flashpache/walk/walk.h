@@ -21,7 +21,7 @@ struct fp_step;
  */
 apr_status_t fp_walk_stat(apr_finfo_t *finfo, request_rec *r, apr_int32_t wanted);
 
-/* The same with a given answer, q. */
+/* Like fp_walk_stat(), with a given answer, q. */
 apr_status_t fp_walk_answer_stat(apr_finfo_t *finfo, const request_rec *r, struct fp_request *q,
                                  apr_int32_t wanted);
 
