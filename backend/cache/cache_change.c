@@ -238,7 +238,7 @@ static size_t on_remounted(void *ctx, const struct fp_remount *list, size_t n)
         return 0;
     FP_ENTRIES_FOREACH(e, c)
     {
-        /* A mount like the one before may have taken its place. What is watched has heard of that. */
+        /* A mount like the one before may have taken its place. Watched entries have heard of that. */
         if (n > 0 ? !is_remounted(c, e, list, n) : fp_entry_is_watched(e) || e->expires_ms == 0)
             continue;
         fp_entry_invalidate(c, e);

@@ -225,8 +225,8 @@ static uint64_t half_ms(const struct fp_entry *e)
 }
 
 /* When the entry is looked at again if it is in use, and from when on its use counts. If looks cost the file
- * server operations, the time is late, and only a use just before it counts: without that look, a path that
- * is requested once a second costs less. */
+ * server operations, the time is late, and only a use just before it counts. A path that is requested once a
+ * second costs less without that look. */
 static uint64_t due_ms(const struct fp_entry *e)
 {
     return e->validity.traits.by_directory ? e->seen_ms + e->ttl_ms / 8 * 7 : half_ms(e);

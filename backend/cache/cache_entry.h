@@ -192,8 +192,8 @@ bool fp_entry_is_file(const struct fp_entry *e);
 enum fp_kind fp_entry_kind(const struct fp_entry *e);
 /* The watch on the entry's target; NULL: there is none, or it has ended. */
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
-/* True if the metadata, the entry's own or its target's, had settled at that moment (fp_now_ms()), by this machine's
- * clock and by that of the file's server. */
+/* True if the metadata, the entry's own or its target's, had settled at that moment (fp_now_ms()): by this
+ * machine's clock, and by that of the file's server. */
 bool fp_entry_had_settled(const struct fp_entry *e, const struct fp_meta *m, uint64_t at_ms);
 /* About how much memory the entry takes. */
 size_t fp_entry_bytes(const struct fp_entry *e);

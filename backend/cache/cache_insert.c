@@ -318,8 +318,8 @@ static bool has_changed(const struct fp_cache *c, const struct fp_entry *e, size
     size_t len;
     const char *name = name_of(e, &len);
 
-    /* It was seen on a mount that is newer than the walk, or gone; or by a link, which may lead to any. What is
-     * watched has its own reports of an unmount. */
+    /* It was seen on a mount that is newer than the walk, or gone; or by a link, which may lead to any.
+     * Watched objects have their own reports of an unmount. */
     if (e->validity.mounted_ms >= seen->now_ms
         || fp_dependencies_was_remounted(c->dependencies,
                                          e->linked || !fp_entry_is_watched(e) ? NULL : e->path, e->len,

@@ -4,9 +4,9 @@
  * small files in memory. The program gets its own descriptor of a copy, with its own offset. The descriptor's
  * name carries the file's metadata, so fstat() can tell them to any process that has the descriptor.
  *
- * It becomes one of the file itself, opened then, when the program locks it, or meets its end or asks
- * for its size after the file has changed. Not promised: that a read in the middle shows what others
- * wrote into the file after it was opened.
+ * The file itself is opened, and replaces the copy, when the program locks it. The same happens if the
+ * program reaches the end or asks for the size after the file has changed. Not promised: that a read in the
+ * middle shows what others wrote into the file after it was opened.
  */
 #ifndef FP_FILES_OPENS_H
 #define FP_FILES_OPENS_H
@@ -32,7 +32,7 @@ bool fp_files_is_copy(dev_t dev);
 bool fp_files_told(int fd, struct fp_meta *m);
 
 /* Turns such a descriptor into one of the file itself, at the same offset, if the path still leads to the
- * file: always, or only if the file has changed. True if it did. errno stays as it was. */
+ * file. always: even if the file has not changed. True if it did. errno stays as it was. */
 bool fp_files_reopen(int fd, bool always);
 
 #endif

@@ -86,10 +86,9 @@ size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, b
 void fp_dispatch_evict_files(struct fp_dispatch *d);
 
 /*
- * A client brought these names of access files.  Where the daemon's list has room for all that it lacks they
- * are appended to it; what is known of directories is then forgotten, and looked for anew.  Returns the list,
- * the dispatch's.  No name leaves it, so a client knows by their number which of its names an answer speaks
- * of.
+ * A client brought these names of access files. If the daemon's list has room for all that it lacks, they are
+ * appended to it. All known directories are then forgotten, and looked at again. Returns the list, the
+ * dispatch's. No name leaves it, so a client knows by their number which of its names an answer speaks of.
  */
 const struct fp_names *fp_dispatch_add_names(struct fp_dispatch *d, const struct fp_names *brought);
 

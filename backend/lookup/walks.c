@@ -264,8 +264,9 @@ static bool is_same_file(const struct fp_answer *a, const struct fp_answer *b)
     return of_a != NULL && of_b != NULL && fp_meta_equal(of_a, of_b);
 }
 
-/* a: the walk's own answer; NULL: it has not looked. What it has opened or read and the cache has not taken is for those
- * that wait, and nobody keeps it. The cache may know of a later walk. */
+/* a: the walk's own answer; NULL: it has not looked. If the cache has not taken a file that it opened, or a
+ * content that it read, these serve those that wait, and nobody keeps them. The cache may know of a later
+ * walk. */
 static bool end_from_cache(struct fp_walk *w, const struct fp_answer *a)
 {
     const struct fp_lookup *l = &w->task.lookup;
@@ -472,8 +473,8 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
     return w;
 }
 
-/* So many directories above a path may get a walk of their own; they
- * were in use, or only the path's own directory need not be known. */
+/* So many directories above a path may get their own walk. in_use: all of them were in use; else only the
+ * path's own directory may be unknown. */
 struct above {
     unsigned levels;
     bool in_use;
@@ -496,9 +497,9 @@ static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, con
                              struct above above, fp_status *why_r);
 
 /*
- * Begins the walk at its directory, or lets it wait for the walk of that one.  The directory above that one
- * is walked before it only if it is known or was in use: then other directories in it begin there, too.  Else
- * strangers could have a walk made for each name that they invent.
+ * Begins the walk at its directory, or lets it wait for the walk of that one. The directory above that one is
+ * walked before it only if it is known or was in use. Then other directories in it begin there as well.
+ * Otherwise strangers could cause a walk for each name that they invent.
  */
 static fp_status begin(struct fp_walk *w, struct above above)
 {

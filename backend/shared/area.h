@@ -36,8 +36,8 @@ const void *fp_area_map(int fd, size_t size);
 bool fp_area_read(int fd, size_t from, void *to, size_t n);
 
 /*
- * A reader's view of a memfd that cannot become smaller.  In a process among many a mapping costs page tables
- * and a page fault for each few pages that it touches, so that process reads by pread(2).
+ * A reader's view of a memfd that cannot become smaller. If there are many processes, each mapping costs page
+ * tables, and a page fault for each few pages that it touches. Such a process reads by pread(2).
  */
 struct fp_area_view {
     const uint8_t *bytes; /* mapped: all, or the first ones */

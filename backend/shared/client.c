@@ -555,8 +555,8 @@ static fp_status ask_with_buffer(struct fp_client *c, struct question *q)
     return st;
 }
 
-/* The buffer is not on the stack: a compiler may have each page of
- * a large frame touched, and they would all stay with the thread. */
+/* The buffer is not on the stack. A compiler may touch each page of a large frame, and the thread would keep
+ * them all. */
 static fp_status ask(struct fp_client *c, struct question *q)
 {
     uint8_t *own = q->buf == NULL ? malloc(FP_MAX_FRAME) : NULL;

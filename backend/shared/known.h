@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An answer that a client finds in the daemon's memory, without a message: the table of answers has it, and
+ * An answer that a client finds in the daemon's memory, without a message. The table of answers has it, and
  * the lease table says whether it holds.
  */
 #ifndef FP_KNOWN_H

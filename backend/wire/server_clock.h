@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clocks of file servers, which may differ from this machine's. A file's times show a second change only if the
- * server's clock has gone on since the first one, by as much as its times are coarse. No call asks a server for its
- * time. But its clock is at least at the latest change time that it has ever told, and goes on from there.
+ * The clocks of file servers, which may differ from this machine's. A file's times show a second change only
+ * if the server's clock has advanced since the first one by the granularity of its times. No call asks a
+ * server for its time. But its clock is at least at the latest change time that it has ever told, and goes on
+ * from there.
  */
 #ifndef FP_SERVER_CLOCK_H
 #define FP_SERVER_CLOCK_H
@@ -13,9 +14,9 @@
 #include "wire/answer.h"
 
 /*
- * True if FP_SETTLED_MS have gone by since that change time, by this machine's clock and by that of the device's
- * server: later changes show in the file's times. The first file that a process asks about is not settled unless it
- * has been known for so long. Threads may call it.
+ * True if FP_SETTLED_MS have passed since that change time, by this machine's clock and by that of the
+ * device's server. Later changes then show in the file's times. The first file that a process asks about is
+ * not settled unless it has been known for so long. Threads may call it.
  */
 bool fp_server_clock_has_settled(uint64_t dev, const struct fp_time *ctime);
 

@@ -63,7 +63,7 @@ struct fp_frame {
     struct fp_reader body;
 };
 
-/* Begins a frame of at most cap bytes in the caller's memory.  What does not fit sets bad, and is left
+/* Begins a frame of at most cap bytes in the caller's memory. A value that does not fit sets bad, and is left
  * out. */
 void fp_writer_init(struct fp_writer *w, void *memory, size_t cap);
 void fp_put_u8(struct fp_writer *w, uint8_t v);

@@ -203,9 +203,9 @@ static fp_status open_once(const struct fp_resolver *r, int path_fd, int *fd_r)
 }
 
 /*
- * *m: what a look at the file found before it was opened; becomes what a look at the descriptor finds.  The
+ * *m: the metadata that a look at the file found before it was opened; becomes that of the descriptor. The
  * two are the same, or rights may have been revoked between open and look, and the file is opened again.
- * Otherwise the later look would make the cache keep a descriptor that nobody would get any more.  Of a file
+ * Otherwise the later look would make the cache keep a descriptor that nobody would get any more. Of a file
  * that changes all the time *m stays the earlier look.
  */
 static fp_status look_at_open(const struct fp_resolver *r, int path_fd, struct fp_meta *m, int *fd_r)

@@ -60,10 +60,10 @@ void fp_worker_pool_destroy(struct fp_worker_pool **pool);
 void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool_settings *settings);
 
 /*
- * FP_OK: done will be called, later.  Until then *t, all that it points to, and
- * base must stay.  base: as in resolve.h.  mount: where most of the walk is
- * expected to be.  FP_BUSY (too many wait, or there is no worker and none could be made),
- * FP_UNAVAILABLE (killed workers hang there) or FP_NOMEM: done will not be called.
+ * FP_OK: done will be called, later. Until then *t, all that it points to, and base must stay. base: as in
+ * resolve.h. mount: where most of the walk is expected to be. Otherwise done will not be called. FP_BUSY: too
+ * many wait, or there is no worker and none could be made. FP_UNAVAILABLE: killed workers hang there.
+ * FP_NOMEM.
  */
 fp_status fp_worker_pool_submit(struct fp_worker_pool *pool, uint32_t mount, const struct fp_task *t,
                                 int base, fp_worker_done *done, void *ctx);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of core's walk, kept: what the <Directory> sections of a directory's files make together, and
- * with them its access file. Core merges them for each request, in memory of its own. Here they are
- * merged once: sections before children start, so that children share them. Core itself does it, by
- * its walk to a file that the directory might have.
+ * Keeps the result of core's walk: the merged <Directory> sections of a directory's files, and its access
+ * file. Core merges them for each request, in memory of its own. Here they are merged once: sections before
+ * children start, so that children share them. Core itself does it, by its walk to a file that the directory
+ * might have.
  */
 #ifndef FP_SECTIONS_H
 #define FP_SECTIONS_H

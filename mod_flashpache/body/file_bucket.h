@@ -40,8 +40,8 @@ apr_bucket *fp_file_bucket_of_content(const struct fp_contents_view *contents, a
                                       apr_off_t length, apr_bucket_alloc_t *list);
 
 /*
- * From now on a read of the bucket, which is one of those above and stands in a brigade, gives piece bytes
- * at most. What is mapped on demand is mapped as before.
+ * From now on a read of the bucket, which is one of those above and stands in a brigade, gives piece bytes at
+ * most. Bytes that are mapped on demand are mapped as before.
  */
 void fp_file_bucket_set_piece(apr_bucket *e, apr_size_t piece);
 

@@ -54,7 +54,7 @@ bool fp_file_may_be_mapped(struct fp_file *file, const char *path, uint64_t dev,
 /* Lets a local file be mapped without that look: this process opened it by its own name. */
 void fp_file_trust(struct fp_file *file);
 
-/* In microseconds, as in APR. A file may have any time: what does not fit wraps, as there. */
+/* In microseconds, as in APR. A file may have any time: one that does not fit wraps, as there. */
 int64_t fp_file_time(int64_t sec, uint32_t nsec);
 
 /* Size and time of modification of a file now; asks its file

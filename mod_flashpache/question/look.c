@@ -57,8 +57,8 @@ static bool is_file_of(const struct stat *st, uint64_t dev)
     return S_ISREG(st->st_mode) && st->st_dev == dev;
 }
 
-/* Looks at the regular file, and opens it if that is wanted. What is no file, such as a FIFO, is not opened, since
- * that may have effects. */
+/* Looks at the regular file, and opens it if that is wanted. Anything but a file, such as a FIFO, is not
+ * opened, since that may have effects. */
 static fp_status look_at_file(const struct component *c, bool open, struct fp_answer *a, struct fp_meta *m)
 {
     struct stat st;
@@ -163,8 +163,8 @@ static bool go_down(const struct fp_look_wish *wish, size_t above, struct fp_ans
 }
 
 /*
- * A directory above the path whose steps the table has: one of the nearest, or the document root, which strangers'
- * paths of many components lie below. The length of its path, or 0.
+ * Finds a directory above the path whose steps the table has. It is one of the nearest, or the document root,
+ * since strangers' paths may have many components below it. Returns the length of its path, or 0.
  */
 static size_t find_known(const struct fp_answer_view *answers, const struct fp_look_wish *wish, struct fp_answer *a)
 {
