@@ -38,19 +38,20 @@ struct fp_mounts {
  * On network file systems and FUSE changes are made elsewhere too, and on overlay in the layers below it.
  */
 
-/* File systems of the kernel itself, which change without a report.  An autofs is only a directory which is
+/* File systems that change without a report: those of the kernel itself, and 9p, whose client by default has an inode
+ * for each opening of a file, so that no watch is at the one that changes.  An autofs is only a directory which is
  * about to be mounted on, and mounts are noticed. */
-static const char *const kernel_types[] = {
-    "autofs",    "binder",  "binfmt_misc", "bpf",      "cgroup",     "cgroup2",    "configfs",
-    "cpuset",    "debugfs", "devpts",      "efivarfs", "functionfs", "fusectl",    "hugetlbfs",
-    "mqueue",    "nfsd",    "proc",        "pstore",   "resctrl",    "rpc_pipefs", "securityfs",
-    "selinuxfs", "smackfs", "sysfs",       "tracefs",
+static const char *const silent_types[] = {
+    "9p",         "autofs",     "binder",    "binfmt_misc", "bpf",      "cgroup",    "cgroup2",
+    "configfs",   "cpuset",     "debugfs",   "devpts",      "efivarfs", "functionfs", "fusectl",
+    "hugetlbfs",  "mqueue",     "nfsd",      "proc",        "pstore",   "resctrl",   "rpc_pipefs",
+    "securityfs", "selinuxfs",  "smackfs",   "sysfs",       "tracefs",
 };
 
-static bool is_kernel_type(const char *type)
+static bool is_silent(const char *type)
 {
-    for (size_t i = 0; i < sizeof(kernel_types) / sizeof(kernel_types[0]); i++) {
-        if (strcmp(kernel_types[i], type) == 0)
+    for (size_t i = 0; i < sizeof(silent_types) / sizeof(silent_types[0]); i++) {
+        if (strcmp(silent_types[i], type) == 0)
             return true;
     }
     return false;
@@ -59,7 +60,7 @@ static bool is_kernel_type(const char *type)
 /* wanted: what the operator says of this mount; he can also say that others make no changes. */
 static enum fp_verdict judge(const char *type, bool local, int wanted, int general)
 {
-    if (wanted == FP_BY_AUTO && is_kernel_type(type))
+    if (wanted == FP_BY_AUTO && is_silent(type))
         return strcmp(type, "autofs") == 0 ? FP_TTL_UNWATCHED : FP_EACH_REQUEST;
     if (wanted == FP_BY_TTL || (wanted == FP_BY_AUTO && general == FP_BY_TTL))
         return FP_TTL_UNWATCHED;

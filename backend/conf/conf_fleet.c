@@ -88,8 +88,8 @@ bool fp_conf_fleet_check_url(const struct fp_conf_text *t, const char *key, cons
     (void)key;
     if (begins(url, SCHEME_TLS))
         return fp_conf_mistake(t,
-                               "url = \"%s\": there is no TLS to Redis; use stunnel or the like, "
-                               "it, and give its local address",
+                               "url = \"%s\": there is no TLS to Redis; use stunnel or the like, and "
+                               "give its local address",
                                url);
     return parse_url(url, &s)
            || fp_conf_mistake(t,
