@@ -42,6 +42,24 @@ force user = root
 ea support = yes
 """
 PASSWORD = "flashpache"
+# The whole of CephFS, mounted as another client's.
+CEPH = Path("/srv/ceph")
+# One monitor, one object store in memory, one metadata server, nobody to tell apart.
+CEPH_CONFIG = """[global]
+fsid = 6f4d2a7e-0c53-4b8f-9d1e-5a2b3c4d5e6f
+mon host = 127.0.0.1
+auth cluster required = none
+auth service required = none
+auth client required = none
+osd pool default size = 1
+osd pool default min size = 1
+osd crush chooseleaf type = 0
+osd objectstore = memstore
+memstore device bytes = 1073741824
+mon allow pool size one = true
+[mon.a]
+mon addr = 127.0.0.1
+"""
 
 Mount = namedtuple("Mount", "at behind")
 
@@ -89,6 +107,31 @@ def _start_smb():
     wait_for(lambda: _run("smbcontrol", "smbd", "ping", check=False).returncode == 0, "smbd")
 
 
+def _start_9p():
+    _run("modprobe", "-a", "9p", "9pnet_fd")
+    _serve("diod", "--no-auth", "--listen", "127.0.0.1:564", "--export", EXPORT, "--logdest", "syslog")
+
+
+def _start_ceph():
+    _run("modprobe", "ceph")
+    for directory in ("/etc/ceph", "/run/ceph", "/var/lib/ceph/mon/ceph-a", "/var/lib/ceph/osd/ceph-0", CEPH):
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    Path("/etc/ceph/ceph.conf").write_text(CEPH_CONFIG)
+    monitors = Path("/etc/ceph/monitors")
+    _run("monmaptool", "--create", "--add", "a", "127.0.0.1", "--fsid", CEPH_CONFIG.split()[3], monitors)
+    _run("ceph-mon", "--mkfs", "-i", "a", "--monmap", monitors)
+    _serve("ceph-mon", "-i", "a")
+    _run("ceph", "osd", "create")
+    _run("ceph-osd", "--mkfs", "-i", "0")
+    _serve("ceph-osd", "-i", "0")
+    _serve("ceph-mds", "-i", "a")
+    for pool in ("names", "contents"):
+        _run("ceph", "osd", "pool", "create", pool, "8")
+    _run("ceph", "fs", "new", "files", "names", "contents")
+    wait_for(lambda: "up:active" in _run("ceph", "mds", "stat").stdout, "the metadata server", 120)
+    _run("mount", "-t", "ceph", "-o", "noshare", "127.0.0.1:/", CEPH)
+
+
 def _started_once(start):
     if start not in _started:
         EXPORT.mkdir(parents=True, exist_ok=True)
@@ -115,11 +158,29 @@ def _cifs(name):
             f"//127.0.0.1/export/{name}")
 
 
+def _9p(name):
+    _started_once(_start_9p)
+    return "9p", f"trans=tcp,port=564,version=9p2000.L,uname=root,access=user,aname={EXPORT}/{name}", "127.0.0.1"
+
+
+def _ceph(name):
+    return "ceph", "", f"127.0.0.1:/{name}"
+
+
 # EFS and many others grant no delegations: nfs4 is without.
 KINDS = {"nfs4": lambda name: _nfs4(name, False), "nfs4-delegations": lambda name: _nfs4(name, True),
-         "nfs3": _nfs3, "cifs": _cifs}
+         "nfs3": _nfs3, "cifs": _cifs, "9p": _9p, "ceph": _ceph}
 # The client shows the same for all files.
 WITHOUT_MODES = ("cifs",)
+
+
+def _behind(kind, name):
+    """A new directory at the server, which may have to be started for it."""
+    if kind == "ceph":
+        _started_once(_start_ceph)
+    behind = (CEPH if kind == "ceph" else EXPORT) / name
+    behind.mkdir(parents=True)
+    return behind
 
 
 @contextmanager
@@ -128,12 +189,10 @@ def mounted(kind, at, options=""):
     if not INSIDE:
         pytest.skip(NEEDS)
     at = Path(at)
-    behind = EXPORT / str(at).strip("/").replace("/", "-")
-    EXPORT.mkdir(parents=True, exist_ok=True)
-    behind.mkdir()
+    behind = _behind(kind, str(at).strip("/").replace("/", "-"))
     at.mkdir(parents=True)
     fs_type, of_kind, source = KINDS[kind](behind.name)
-    _run("mount", "-t", fs_type, "-o", f"{of_kind}{',' if options else ''}{options}", source, at)
+    _run("mount", "-t", fs_type, "-o", ",".join(filter(None, (of_kind, options))) or "rw", source, at)
     try:
         yield Mount(at, behind)
     finally:
@@ -151,7 +210,7 @@ def mount_command(mount):
 def manual_advice(directory):
     """What httpd's manual advises for documents there: a child dies where a file that it has mapped shrinks."""
     done = _run("findmnt", "-n", "-o", "FSTYPE", "-T", directory, check=False)
-    return "EnableMMAP Off\n" if done.stdout.strip() in ("nfs", "nfs4", "cifs") else ""
+    return "EnableMMAP Off\n" if done.stdout.strip() in ("nfs", "nfs4", "cifs", "9p", "ceph") else ""
 
 
 @contextmanager
