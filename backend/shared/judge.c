@@ -44,18 +44,18 @@ static const struct rule {
     { "0", "watches_refused", FP_FAULT, NULL,
       "{watches_refused} watches were refused since the daemon began (FP0042), and unwatched paths are looked at "
       "for each request, until unused entries give up their watches",
-      "raise `sysctl fs.inotify.max_user_watches`; then `systemctl restart flashpached`, as the daemon counts anew",
+      "raise `sysctl fs.inotify.max_user_watches`; then `systemctl restart flashpached`, which resets the count",
       "raise `sysctl fs.inotify.max_user_watches`; then restart the daemon, which resets the count: `kill $(cat "
       "{socket}.lock)` ends it and httpd starts it again; a whole restart of httpd (`systemctl restart apache2` or "
       "`httpd`) does so, too" },
     { "0", "out_of_service", FP_FAULT, "no file system is out of service", "{out_of_service} file systems do not answer",
-      "see to their servers; `flashpachectl mounts` names them", NULL },
+      "check their servers; `flashpachectl mounts` names them", NULL },
     { "fleet_connected", "fleet_member", FP_FAULT, "the fleet's stream is being read",
       "the fleet's stream is not being read, and what other machines change is seen after its TTL",
       "see FP0061 in the daemon's log, then url, user and password_file in flashpached.conf", NULL },
     { "fleet_sending", "fleet_member", FP_FAULT, NULL, "Redis accepts no message to the fleet",
       "see FP0061 in the daemon's log", NULL },
-    { "0", "fleet_dropped", FP_NOTE, NULL, "{fleet_dropped} entries of the fleet's stream were no messages",
+    { "0", "fleet_dropped", FP_NOTE, NULL, "{fleet_dropped} entries of the fleet's stream were not messages",
       "see FP0062 in the daemon's log", NULL },
 };
 

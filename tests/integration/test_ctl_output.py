@@ -27,6 +27,7 @@ CASES = {
     "switch": [(["{dir}/link", "{}"], ""), (["{dir}/link", HOSTILE], ""), (["--force", "{dir}/link", HOSTILE], ""), (["{}", "{}"], ""),
                (["{}/link", "a"], "")],
     "log-level": [([HOSTILE], "")],
+    "php": [([], ""), ([HOSTILE], "")],
     "help": [([HOSTILE], "")],
     HOSTILE: [([], "")],
     f"--{HOSTILE}": [([], "")],

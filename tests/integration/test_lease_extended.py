@@ -5,7 +5,6 @@ Leases come back after the daemon had to give up their table: for another cache 
 fails meanwhile.
 """
 
-import os
 import signal
 import time
 
@@ -141,19 +140,6 @@ class Load(Threads):
         return [answer for answers in self.answers for answer in answers if answer[:2] != (200, OLD)]
 
 
-def tables(daemon):
-    """The sizes of the reference tables that the daemon holds."""
-    sizes = []
-    for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
-        name = f"/proc/{daemon.pid}/fd/{fd}"
-        try:
-            if "flashpache-referenced" in os.readlink(name):
-                sizes.append(os.stat(name).st_size)
-        except FileNotFoundError:
-            pass
-    return sizes
-
-
 def assert_leases(server, file):
     connection = Connection(server.port)
     file.get_lease(connection)
@@ -166,25 +152,7 @@ def assert_leases(server, file):
 
 
 @OF_EVENT
-def test_another_size_of_the_table(lab, root, mpm):
-    server = start(lab, root, mpm, max_entries=1000, max_negative=1000)
-    file = File(root)
-    before = tables(server.daemon)
-    assert len(before) == 1
-    with Load(server, file) as load:
-        for entries in (5000, 100, 3000):
-            server.daemon.settings["max_entries"] = entries
-            server.daemon.write_config()
-            server.daemon.signal(signal.SIGHUP)
-            wait_for(lambda: len(tables(server.daemon)) == 1 and tables(server.daemon) != before, "another table alone")
-            before = tables(server.daemon)
-            load.more()
-    assert load.failed() == []
-    assert_leases(server, file)
-
-
-@OF_EVENT
-def test_the_same_size_is_the_same_table(lab, root, mpm):
+def test_settings_that_are_reread_keep_the_table(lab, root, mpm):
     server = start(lab, root, mpm)
     file = File(root)
     connection = Connection(server.port)

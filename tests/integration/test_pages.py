@@ -123,11 +123,12 @@ def test_options_of_compare():
 
 def test_settings():
     source = (REPO / "backend/conf/conf.c").read_text()
-    table = re.search(r"^static const struct setting settings\[\].*?^\};", source, re.M | re.S).group()
-    keys = set(re.findall(r'^    (?:TEXT_OF\(|NUMBER_OF\(fp_conf, |WORD_OF\(fp_conf, "|\{ ")([a-z_]+)', table, re.M))
-    section = re.compile(r'\bCFG_(?:STR|INT|INT_CB|BOOL|STR_LIST|SEC)\("([a-z_]+)"')
-    keys |= {*section.findall(source), "fleet"}
-    of_fleet = set(section.findall((REPO / "backend/conf/conf_fleet.c").read_text())) - {"fleet"}
+
+    def rows(name):
+        table = re.search(rf"^static const struct setting {name}\[\].*?^\}};", source, re.M | re.S).group()
+        return set(re.findall(r'^    (?:(?:TEXT|NUMBER|BOOLEAN|LIST)_OF\(\w+, |WORD_OF\(\w+, ")([a-z_]+)', table, re.M))
+    keys = rows("settings") | {"mount", "fleet"}
+    of_fleet = rows("fleet_settings")
     settings, fleet = guide("flashpached.conf.md").split("## Fleet")
     assert set(re.findall(r"^\| `([a-z_]+)` \|", settings, re.M)) == keys
     assert set(re.findall(r"^\| `([a-z_]+)` \|", fleet, re.M)) == of_fleet
