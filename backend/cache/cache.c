@@ -226,7 +226,7 @@ uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, 
  * that lies in it, and costs the server an operation. */
 static bool is_old(const struct fp_entry *dir, uint64_t now_ms)
 {
-    return dir->validity.traits.by_directory && now_ms >= dir->seen_ms + dir->ttl_ms / 4 * 3;
+    return dir->validity.traits.by_directory && now_ms >= fp_entry_counts_ms(dir);
 }
 
 /*

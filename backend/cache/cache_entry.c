@@ -232,7 +232,7 @@ static uint64_t due_ms(const struct fp_entry *e)
     return e->validity.traits.by_directory ? e->seen_ms + e->ttl_ms / 8 * 7 : half_ms(e);
 }
 
-static uint64_t counts_ms(const struct fp_entry *e)
+uint64_t fp_entry_counts_ms(const struct fp_entry *e)
 {
     return e->validity.traits.by_directory ? e->seen_ms + e->ttl_ms / 4 * 3 : half_ms(e);
 }
@@ -256,10 +256,10 @@ static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry
     const uint64_t settled_ms = e->seen_ms + FP_SETTLED_MS;
     const struct fp_meta *m = fp_entry_target(e);
 
-    if (settled_ms < counts_ms(e) && fp_entry_is_file(e) && m->size > 0 && m->size <= c->content.file_max
+    if (settled_ms < fp_entry_counts_ms(e) && fp_entry_is_file(e) && m->size > 0 && m->size <= c->content.file_max
         && !fp_entry_had_settled(e, m, e->seen_ms) && fp_meta_had_settled(m, settled_ms))
         return settled_ms;
-    return counts_ms(e);
+    return fp_entry_counts_ms(e);
 }
 
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e)
@@ -323,6 +323,16 @@ static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
     return !e->validity.traits.by_directory && e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
+/* True if a look ahead was due: it begins. */
+static bool takes_look_ahead(struct fp_entry *e)
+{
+    const bool due = e->ahead == FP_AHEAD_DUE;
+
+    if (due)
+        e->ahead = FP_AHEAD_USED;
+    return due;
+}
+
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks)
 {
     for (; *looks > 0; --*looks) {
@@ -332,19 +342,17 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
         if (d == NULL)
             return NULL;
         e = (struct fp_entry *)((char *)d - offsetof(struct fp_entry, refresh));
-        if (now_ms < due_ms(e) && counts_ms(e) <= now_ms) {
+        if (now_ms < due_ms(e) && fp_entry_counts_ms(e) <= now_ms) {
             take_referenced(c, e);
             e->owed &= (uint8_t)~FP_USE_REFRESH;
             set_refresh(c, e, due_ms(e));
             continue;
         }
         set_refresh(c, e, again_ms(e, now_ms));
-        if (e->generation != 0 && (e->ahead == FP_AHEAD_DUE || e->expires_ms > now_ms)
-            && !fp_entry_is_purged(c, e)
-            && (e->ahead == FP_AHEAD_DUE || is_used(c, e, now_ms) || is_needed(e, now_ms))) {
+        if (e->generation != 0 && !fp_entry_is_purged(c, e)
+            && (takes_look_ahead(e)
+                || (e->expires_ms > now_ms && (is_used(c, e, now_ms) || is_needed(e, now_ms))))) {
             --*looks;
-            if (e->ahead == FP_AHEAD_DUE)
-                e->ahead = FP_AHEAD_USED;
             return e;
         }
     }
@@ -415,8 +423,8 @@ void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms
 {
     struct fp_entry *next = TAILQ_NEXT(e, asked);
 
-    count_question(c, e, now_ms - c->asked_ms < SOON(e->ttl_ms));
-    c->asked_ms = now_ms;
+    count_question(c, e, now_ms - c->question_ms < SOON(e->ttl_ms));
+    c->question_ms = now_ms;
     stand_last(c, e);
     for (unsigned n = 0; n < FP_CACHE_AHEAD && next != NULL && next != e; n++) {
         struct fp_entry *candidate = next;

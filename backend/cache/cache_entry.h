@@ -136,7 +136,7 @@ struct fp_cache {
     struct fp_sieve sieves[FP_KINDS];
     struct fp_entry_queue open_dirs; /* the most recently used is the first */
     struct fp_entry_queue asked;     /* all entries, as they were asked for */
-    uint64_t asked_ms;               /* when one that had expired was asked for last */
+    uint64_t question_ms;            /* when one that had expired was asked for last */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
     size_t n_linked, n_on_mount[FP_MOUNT_BUCKETS]; /* entries that are linked; and on mounts */
     size_t spare; /* descriptors that may wait to be closed before files make room for them */
@@ -244,6 +244,8 @@ void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* As fp_cache_take_refresh(); NULL: there is none. */
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
+/* From when on, in fp_now_ms(), a use of the entry counts for its refresh. */
+uint64_t fp_entry_counts_ms(const struct fp_entry *e);
 /* True if its time is over, and no change was reported. */
 bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms);
 /* The entry was asked for, but had expired.  Has those refreshed that were asked for after it and have expired, too, if

@@ -83,36 +83,36 @@ def running(program, site, daemon):
 
 # ---- truth ----
 
+@pytest.fixture
+def compared(truth, lab, base, slow_directory):
+    """Runs the program that compares each answer with the kernel's, on a file system of that kind; its output."""
+    def run(kind, writer, number, seed):
+        daemon = lab.daemon(f"t{kind}{writer}", ttl_ms=60000).start()
+        own = base / f"{kind}-{writer}"
+        own.mkdir()
+        with filesystems.directory(kind, own, slow_directory) as directory:
+            site = directory / "site"
+            site.mkdir()
+            os.chown(site, *user_ids())
+            done = files_kit.run([truth, site, writer, number, seed], site, daemon.socket)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+    return run
+
+
 @pytest.mark.parametrize("writer", ["own", "other"])
 @pytest.mark.parametrize("kind", filesystems.KINDS)
-def test_every_change_is_in_the_next_answer(kind, writer, truth, lab, base, slow_directory):
-    daemon = lab.daemon(f"t{kind}{writer}", ttl_ms=60000).start()
-    own = base / f"{kind}-{writer}"
-    own.mkdir()
-    with filesystems.directory(kind, own, slow_directory) as directory:
-        site = directory / "site"
-        site.mkdir()
-        os.chown(site, *user_ids())
-        done = files_kit.run([truth, site, writer, CHANGES, 11], site, daemon.socket)
-        assert done.returncode == 0, done.stdout + done.stderr
-        fresh = int(re.search(r"fresh (\d+) wrong 0", done.stdout)[1])
-        assert fresh > CHANGES, "hardly an answer came from memory: nothing was tested"
+def test_every_change_is_in_the_next_answer(kind, writer, compared):
+    fresh = int(re.search(r"fresh (\d+) wrong 0", compared(kind, writer, CHANGES, 11))[1])
+    assert fresh > CHANGES, "hardly an answer came from memory: nothing was tested"
 
 
 @pytest.mark.parametrize("writer", ["directories", "directories-other"])
 @pytest.mark.parametrize("kind", filesystems.KINDS)
-def test_every_change_is_in_the_next_list_of_names(kind, writer, truth, lab, base, slow_directory):
-    daemon = lab.daemon(f"n{kind}{writer}", ttl_ms=60000).start()
-    own = base / f"{kind}-{writer}"
-    own.mkdir()
+def test_every_change_is_in_the_next_list_of_names(kind, writer, compared):
     number = max(48, CHANGES // 6)
-    with filesystems.directory(kind, own, slow_directory) as directory:
-        site = directory / "site"
-        site.mkdir()
-        os.chown(site, *user_ids())
-        done = files_kit.run([truth, site, writer, number, 1], site, daemon.socket)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert int(re.search(r"kept (\d+) wrong 0", done.stdout)[1]) > number * 9 // 10, f"{done.stdout}: little was tested"
+    output = compared(kind, writer, number, 1)
+    assert int(re.search(r"kept (\d+) wrong 0", output)[1]) > number * 9 // 10, f"{output}: little was tested"
 
 
 def test_a_directory_is_read_in_every_way(running, site):
