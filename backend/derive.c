@@ -27,19 +27,21 @@
 #define OPEN_DIRS_SHARE   4
 #define CONNECTIONS_SHARE 4
 
-/* Memory for entries with their watches, contents and answers: shares of the memory that there is, between
- * these bounds. In a small container the files themselves lack the memory that the cache takes. Contents
- * replace their files' pages, which nobody uses while there is a content. So a content that has to be read
- * again comes from the disk. */
-#define ENTRIES_SHARE  16
-#define CONTENTS_SHARE 16
-#define ANSWERS_SHARE  64
-#define MIB            ((size_t)1 << 20)
-struct bounds {
-    size_t least, most;
-};
-static const struct bounds for_entries = { 4 * MIB, 512 * MIB }, for_contents = { 4 * MIB, 256 * MIB },
-                           for_answers = { 1 * MIB, 64 * MIB };
+/* The memory for everything that the daemon knows: a share of what there is, for in a small container the files
+ * themselves lack the memory that the cache takes. Of 13 parts entries with their watches take 8, contents 4
+ * and answers 1. Contents replace their files' pages, which nobody uses while there is a content. So a content
+ * that has to be read again comes from the disk. */
+#define MEMORY_SHARE   8
+#define MEMORY_MOST    ((size_t)832 << 20)
+#define PARTS          13
+#define ENTRIES_PARTS  8
+#define CONTENTS_PARTS 4
+
+/* There may be one directory, link or content, and one absent name, for so many bytes of their memory. An entry takes about 600, and 1.5 KB more
+ * if it is watched. */
+#define ENTRY_BYTES 1024
+
+#define LOOKUPS_MOST 4096 /* that wait for a worker, and that are under way */
 
 /* There are larger contents, of files on remote mounts, while all take at most one in so many bytes of their
  * room.  Beyond that small ones would be read again and again. */
@@ -50,21 +52,14 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static size_t derive_bytes(size_t set, size_t share, const struct bounds *b)
+size_t fp_derive_memory(const struct fp_conf *c, size_t machine)
 {
-    if (set != FP_CONF_BY_MEMORY)
-        return set;
-    return share > b->most ? b->most : share < b->least ? b->least : share;
+    return c->memory != FP_CONF_BY_MEMORY ? c->memory : least(machine / MEMORY_SHARE, MEMORY_MOST);
 }
 
 static size_t derive_contents(const struct flashpached *d)
 {
-    return derive_bytes(d->conf->max_content_bytes, d->memory / CONTENTS_SHARE, &for_contents);
-}
-
-static size_t derive_answers(const struct flashpached *d)
-{
-    return derive_bytes(d->conf->max_answer_bytes, d->memory / ANSWERS_SHARE, &for_answers);
+    return d->memory / PARTS * CONTENTS_PARTS;
 }
 
 bool fp_derive_fits(const struct flashpached *d, const struct fp_conf *c)
@@ -90,35 +85,21 @@ void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, stru
     size_t reserve = fp_derive_connections(d, c) + 2 * c->workers + OWN_DESCRIPTORS;
     size_t most = d->descriptors > reserve + LEAST_FILES ? d->descriptors - reserve : LEAST_FILES;
 
-    l->files = d->conf->max_descriptors != 0 ? d->conf->max_descriptors : most;
-    if (l->files > most) {
-        fp_log(FP_LOG_WARNING, 7,
-               "the limit of %zu descriptors leaves %zu for open files: "
-               "raise it (LimitNOFILE=, ulimit -n) or lower max_descriptors and "
-               "max_connections",
-               d->descriptors, most);
-        l->files = most;
-    }
-    if (d->conf->max_descriptors == 0 && most < FEW_FILES)
+    if (most < FEW_FILES)
         fp_log(
             FP_LOG_WARNING, 7,
             "the limit of %zu descriptors leaves %zu for open files: others are closed for them and opened again "
             "for requests (files_closed in flashpachectl stats); raise it (LimitNOFILE=, ulimit -n), to 16384 or more",
             d->descriptors, most);
-    l->spare = most - l->files;
     /* Files that requests ask for come first. */
-    l->open_dirs = l->files / OPEN_DIRS_SHARE + 1;
-    l->files -= l->files / OPEN_DIRS_SHARE;
-    l->directories = d->conf->max_entries;
-    l->negatives = d->conf->max_negative;
-    if (c->max_bytes == FP_CONF_BY_MEMORY && d->memory / ENTRIES_SHARE < for_entries.most)
-        fp_log(
-            FP_LOG_INFO, 7,
-            "there are %zu MiB of memory: at most %zu for entries, %zu for contents and %zu for answers; "
-            "max_bytes, max_content_bytes and max_answer_bytes set other sizes",
-            d->memory / MIB, derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, &for_entries) / MIB,
-            derive_contents(d) / MIB, derive_answers(d) / MIB);
-    l->bytes = derive_bytes(c->max_bytes, d->memory / ENTRIES_SHARE, &for_entries);
+    l->open_dirs = most / OPEN_DIRS_SHARE + 1;
+    l->files = most - most / OPEN_DIRS_SHARE;
+    l->bytes = d->memory / PARTS * ENTRIES_PARTS;
+    l->directories = l->negatives = l->bytes / ENTRY_BYTES;
+    if (d->memory < MEMORY_MOST)
+        fp_log(FP_LOG_INFO, 7,
+               "%zu KiB of memory: %zu for entries, %zu for contents and %zu for answers; set memory for another sum",
+               d->memory / 1024, l->bytes / 1024, derive_contents(d) / 1024, d->memory / PARTS / 1024);
     l->watched_ttl_ms = c->watched_ttl_ms;
 }
 
@@ -151,7 +132,7 @@ struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, co
         /* A mount that answers in its own time must be found back in service. */
         .probe_timeout_ms =
             c->lookup_timeout_ms > c->mount_timeout_ms ? c->lookup_timeout_ms : c->mount_timeout_ms,
-        .max_queue = c->max_queue,
+        .max_queue = LOOKUPS_MOST,
         .mount_workers = c->mount_workers != 0 ? c->mount_workers : most,
         .monitor = &d->monitor,
         .whereabouts = d->whereabouts
@@ -160,28 +141,23 @@ struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, co
 
 struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d, const struct fp_conf *c)
 {
-    return (struct fp_dispatch_settings){ .max_inflight = c->max_inflight,
+    return (struct fp_dispatch_settings){ .max_inflight = LOOKUPS_MOST,
                                           .mount_timeout_ms = c->mount_timeout_ms,
                                           .roots = d->conf->roots };
 }
 
-/* A slot for each entry, and another one for each directory that ends a path. */
+/* A slot for each entry, and another one for each directory that ends a path. Entries beyond the greatest table
+ * are asked about by a message each time. */
 static uint32_t derive_leases(const struct fp_cache_limits *l)
 {
     size_t n = l->files + l->negatives + 2 * l->directories;
 
-    if (n > FP_MAX_SLOTS)
-        fp_log(
-            FP_LOG_WARNING, 7,
-            "max_entries and max_negative ask for %zu leases, and a table has %u: entries above that are asked "
-            "about by a message each time; lower them",
-            n, FP_MAX_SLOTS);
     return n < FP_MAX_SLOTS ? (uint32_t)n : FP_MAX_SLOTS;
 }
 
 struct fp_tables_sizes fp_derive_tables(const struct flashpached *d, const struct fp_cache_limits *l)
 {
-    return (struct fp_tables_sizes){ derive_leases(l), derive_answers(d), derive_contents(d) };
+    return (struct fp_tables_sizes){ derive_leases(l), d->memory / PARTS, derive_contents(d) };
 }
 
 struct fp_cache_content fp_derive_content(const struct flashpached *d, const struct fp_conf *c)

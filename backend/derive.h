@@ -23,7 +23,10 @@ bool fp_derive_fits(const struct flashpached *d, const struct fp_conf *c);
 /* How many connections there may be: max_connections, or a share of the descriptors. */
 size_t fp_derive_connections(const struct flashpached *d, const struct fp_conf *c);
 
-/* Logs if the limit on descriptors leaves less than max_descriptors. */
+/* The bytes for entries, contents and answers; machine: how much memory there is (memory_limit.h). */
+size_t fp_derive_memory(const struct fp_conf *c, size_t machine);
+
+/* Logs if the limit on descriptors leaves few files. */
 void fp_derive_limits(const struct flashpached *d, const struct fp_conf *c, struct fp_cache_limits *limits_r);
 
 /* How many slots the lease table has, and the bytes of the rings. */

@@ -27,7 +27,7 @@ struct flashpached {
     struct fp_arguments args;
     struct fp_conf *conf; /* as started; parts of the daemon point into it */
     size_t descriptors;   /* that the process may hold */
-    size_t memory;        /* that it may use, in bytes (memory_limit.h) */
+    size_t memory;        /* bytes for entries, contents and answers */
     bool prompt;          /* it may run as soon as an event comes */
     struct ev_loop *loop;
     struct fp_mount_list *mount_list;

@@ -279,7 +279,7 @@ static bool prepare(struct flashpached *d)
                "cannot set nice -10 (%m): while the processors are busy, changes reach the cache late and "
                "clients ask instead of using leases; start flashpached as root, or with Nice=-10 and "
                "LimitNICE=-10");
-    d->memory = fp_memory_limit("");
+    d->memory = fp_derive_memory(d->conf, fp_memory_limit(""));
     if (!take_socket(d))
         return false;
     check_exposure(d);
@@ -313,9 +313,7 @@ static bool start_cache(struct flashpached *d)
     fp_derive_limits(d, c, &limits);
     sizes = fp_derive_tables(d, &limits);
     if (!fp_tables_create(&d->tables, &sizes)) {
-        fp_log(FP_LOG_ERROR, 8,
-               "cannot make the tables that clients map: %m; lower max_entries, max_negative, "
-               "max_answer_bytes and max_content_bytes");
+        fp_log(FP_LOG_ERROR, 8, "cannot make the tables that clients map: %m; lower memory");
         return false;
     }
     fp_lease_table_set_unreported(d->tables.leases, fp_derive_unreported_ms(c));
@@ -379,8 +377,8 @@ static bool start_processes(struct flashpached *d)
     const struct fp_worker_pool_settings workers = fp_derive_workers(d, c);
 
     create_sandboxes(d);
-    d->resolver = (struct fp_resolver_settings){ c->roots,           c->read_ahead, d->mount_list, &d->watch,
-                                                 d->workers_sandbox, d->noise,      d->whereabouts };
+    d->resolver = (struct fp_resolver_settings){ c->roots, d->mount_list, &d->watch, d->workers_sandbox, d->noise,
+                                                 d->whereabouts };
     d->job = (struct fp_worker_job){ fp_worker_run, &d->resolver, d->watch.inotify, d->args.supervised };
     if (!start_monitor(d) || !fp_warm_start(&d->warm, c, d->args.supervised))
         return false;
@@ -440,7 +438,7 @@ static bool start(struct flashpached *d)
 {
     ev_set_allocator(take_for_loop);
     if (!start_processes(d) || !start_cache(d) || !start_dispatch(d) || !start_listener(d)
-        || fp_observer_init(&d->observer, d->coherence, d->mounts, d->conf->slow_log_ms) == -1)
+        || fp_observer_init(&d->observer, d->coherence, d->mounts) == -1)
         return false;
     set_reports(d);
     fp_wakeups_count(&d->wakeups, d->loop);

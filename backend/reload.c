@@ -116,7 +116,6 @@ static void apply(struct flashpached *d, const struct fp_conf *c)
     fp_cache_set_content(d->cache, &content);
     fp_worker_pool_set(d->workers, &workers);
     fp_dispatch_set(d->dispatch, &dispatch);
-    fp_slow_set(d->observer.slow, c->slow_log_ms);
     fp_lease_table_set_unreported(d->tables.leases, 0);
     /* Entries have the validity that the former rules of mounts gave them. */
     fp_cache_invalidate(d->cache, "/");

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "wire/wire.h"
 
+#define SLOW_US   1000000u /* and more is logged */
 #define KEPT      16
 #define MINUTE_MS 60000u
 #define SHOWN     1024 /* bytes of an escaped path */
@@ -26,28 +27,18 @@ struct kept {
 };
 
 struct fp_slow {
-    uint32_t limit_ms;
     struct kept kept[KEPT];
 };
 
-struct fp_slow *fp_slow_create(uint32_t limit_ms)
+struct fp_slow *fp_slow_create(void)
 {
-    struct fp_slow *s = calloc(1, sizeof(*s));
-
-    if (s != NULL)
-        s->limit_ms = limit_ms;
-    return s;
+    return calloc(1, sizeof(struct fp_slow));
 }
 
 void fp_slow_destroy(struct fp_slow **s)
 {
     free(*s);
     *s = NULL;
-}
-
-void fp_slow_set(struct fp_slow *s, uint32_t limit_ms)
-{
-    s->limit_ms = limit_ms;
 }
 
 static bool is_over(const struct kept *k, uint64_t now_ms)
@@ -105,7 +96,7 @@ void fp_slow_add(struct fp_slow *s, const struct fp_slow_lookup *l)
 {
     const struct kept *last = &s->kept[KEPT - 1];
 
-    if (s->limit_ms != 0 && l->effort.us / 1000 >= s->limit_ms)
+    if (l->effort.us >= SLOW_US)
         say(l);
     if (is_over(last, l->now_ms) || l->effort.us > last->effort.us)
         keep(s, l);

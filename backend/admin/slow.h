@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lookups that took long: a line in the log for each that took slow_log_ms, and the
+ * Lookups that took long: a line in the log for each that took a second, and the
  * longest of the last minute for a report.
  */
 #ifndef FP_SLOW_H
@@ -22,12 +22,11 @@ struct fp_slow_lookup {
     uint64_t now_ms;
 };
 
-/* limit_ms 0: nothing is logged.  Returns NULL if there is no memory. */
-struct fp_slow *fp_slow_create(uint32_t limit_ms);
+/* NULL if there is no memory. */
+struct fp_slow *fp_slow_create(void);
 void fp_slow_destroy(struct fp_slow **s);
-void fp_slow_set(struct fp_slow *s, uint32_t limit_ms);
 
-/* Notes a lookup that has ended: logs it above the limit (FP0046), and keeps a copy of the longest ones. */
+/* Notes a lookup that has ended: logs a slow one (FP0046), and keeps a copy of the longest ones. */
 void fp_slow_add(struct fp_slow *s, const struct fp_slow_lookup *l);
 
 /*

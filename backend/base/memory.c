@@ -26,7 +26,7 @@ void fp_memory_is_out(void)
     fp_log(
         FP_LOG_ERROR, 91,
         "out of memory: requests are served as without Flashpache, and entries are evicted; raise the limit "
-        "on memory (MemoryMax=, ulimit -v), or lower max_bytes, max_entries and max_negative");
+        "on memory (MemoryMax=, ulimit -v), or lower memory");
 }
 
 uint64_t fp_memory_failures(void)

@@ -19,7 +19,6 @@ void fp_cache_set_limits(struct fp_cache *c, const struct fp_cache_limits *limit
     c->sieves[FP_KIND_FILE].limit = limits->files;
     c->sieves[FP_KIND_DIRECTORY].limit = limits->directories;
     c->sieves[FP_KIND_NEGATIVE].limit = limits->negatives;
-    c->spare = limits->spare;
     c->max_open_dirs = limits->open_dirs;
     c->max_bytes = limits->bytes;
     c->watched_ttl_ms = limits->watched_ttl_ms;

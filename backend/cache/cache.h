@@ -49,7 +49,6 @@ struct fp_cache_limits {
     size_t negatives;        /* names known to be absent or unreadable */
     size_t bytes;            /* of memory for entries, about */
     uint32_t watched_ttl_ms; /* of an entry of which all changes are reported */
-    size_t spare;            /* descriptors beside the files', for those that wait to be closed */
 };
 
 /* The parts that a cache uses.  The caller owns them, and they outlive the cache. */

@@ -139,7 +139,6 @@ struct fp_cache {
     uint64_t question_ms;            /* when one that had expired was asked for last */
     size_t n_open_dirs, max_open_dirs, bytes, max_bytes;
     size_t n_linked, n_on_mount[FP_MOUNT_BUCKETS]; /* entries that are linked; and on mounts */
-    size_t spare; /* descriptors that may wait to be closed before files make room for them */
     struct fp_cache_content content;  /* the limits, */
     size_t n_contents, content_bytes; /* and what there is */
     uint32_t watched_ttl_ms;

@@ -76,14 +76,14 @@ bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind)
            || evict_from(c, FP_KIND_DIRECTORY);
 }
 
-/* If more descriptors wait to be closed than there is room for, the rest take the place of files meanwhile.
+/* Descriptors that wait to be closed take the place of files meanwhile.
  * Else a file system that answers no close would use up all descriptors. */
 static size_t limit_now(const struct fp_cache *c, enum fp_kind kind)
 {
     const size_t limit = c->sieves[kind].limit, closing = kind == FP_KIND_FILE ? fp_closer_waiting() : 0;
-    const size_t over = closing > c->spare ? closing - c->spare : 0, most = limit - limit / 4;
+    const size_t most = limit - limit / 4;
 
-    return limit - (over < most ? over : most);
+    return limit - (closing < most ? closing : most);
 }
 
 /* Each kind keeps what is in use, whichever takes the memory.  Of absent names, which strangers invent, a

@@ -45,7 +45,7 @@ struct setting {
     const char *text;                              /* TEXT, WORD: the default */
     check_value *check;                            /* TEXT; NULL: anything goes */
     bool (*parse)(const char *word, int *value_r); /* WORD; false: unknown */
-    const char *words;                             /* WORD: the known ones, for a message */
+    const char *words;                             /* WORD: the known ones, for a message; NUMBER: its units */
 };
 
 static bool check_path(const struct fp_conf_text *t, const char *key, const char *value)
@@ -113,6 +113,8 @@ static bool parse_boolean(const char *word, int *value_r)
 #define FIELD(type, name) offsetof(struct type, name), sizeof(((struct type *)NULL)->name)
 #define NUMBER_OF(type, name, effect, def, min, max) \
     { #name, FIELD(type, name), effect, NUMBER, def, min, max, NULL, NULL, NULL, NULL }
+#define BYTES_OF(type, name, effect, def, min, max) \
+    { #name, FIELD(type, name), effect, NUMBER, def, min, max, NULL, NULL, NULL, "KMG" }
 #define BOOLEAN_OF(type, name, effect, def) \
     { #name, FIELD(type, name), effect, BOOLEAN, def, 0, 0, NULL, NULL, parse_boolean, "true or false" }
 #define TEXT_OF(type, name, effect, text, check) \
@@ -140,20 +142,11 @@ static const struct setting settings[] = {
     NUMBER_OF(fp_conf, negative_ttl_ms, RELOAD, 1000, 1, 86400000),
     NUMBER_OF(fp_conf, watched_ttl_ms, RELOAD, 600000, 1, 86400000),
     NUMBER_OF(fp_conf, stale_if_error_ms, RELOAD, 0, 0, 86400000),
-    NUMBER_OF(fp_conf, slow_log_ms, RELOAD, 1000, 0, 600000),
     NUMBER_OF(fp_conf, mount_workers, RELOAD, 0, 0, 256),
     NUMBER_OF(fp_conf, mount_timeout_ms, RELOAD, 2000, 100, 600000),
-    NUMBER_OF(fp_conf, read_ahead, RESTART, 65536, 0, 16777216),
     NUMBER_OF(fp_conf, content_file_max, RELOAD, 16384, 0, 1048576),
-    NUMBER_OF(fp_conf, max_content_bytes, RESTART, -1, 0, 1099511627776),
-    NUMBER_OF(fp_conf, max_answer_bytes, RESTART, -1, 262144, 1099511627776),
-    NUMBER_OF(fp_conf, max_entries, RESTART, 200000, 16, 100000000),
-    NUMBER_OF(fp_conf, max_negative, RESTART, 200000, 16, 100000000),
-    NUMBER_OF(fp_conf, max_bytes, RELOAD, -1, 1048576, 1099511627776),
-    NUMBER_OF(fp_conf, max_descriptors, RESTART, 0, 0, 100000000),
+    BYTES_OF(fp_conf, memory, RESTART, -1, 212992, 1099511627776),
     NUMBER_OF(fp_conf, max_connections, RESTART, 4096, 1, 1000000),
-    NUMBER_OF(fp_conf, max_queue, RELOAD, 4096, 1, 1000000),
-    NUMBER_OF(fp_conf, max_inflight, RELOAD, 4096, 4, 1000000),
     LIST_OF(fp_conf, roots),
 };
 
@@ -182,13 +175,26 @@ static const struct section {
 } whole = { NULL, ROWS(settings) }, mount = { "mount", ROWS(mount_settings) },
   fleet = { "fleet", ROWS(fleet_settings) };
 
+#define IS_MEMORY "set memory, which is divided among all tables"
+#define IS_FIXED  "leave it out: 4096 lookups may wait or be under way"
+
 /* Settings of earlier releases, and what to write instead. */
 static const struct {
     const char *key, *instead;
 } gone[] = {
     { "helpers", "write workers" },
     { "mount_helpers", "write mount_workers" },
-    { "max_absent", "write max_negative" },
+    { "max_absent", IS_MEMORY },
+    { "max_negative", IS_MEMORY },
+    { "max_entries", IS_MEMORY },
+    { "max_bytes", IS_MEMORY },
+    { "max_content_bytes", IS_MEMORY },
+    { "max_answer_bytes", IS_MEMORY },
+    { "max_descriptors", "set the limit on open files instead (LimitNOFILE=, ulimit -n)" },
+    { "max_queue", IS_FIXED },
+    { "max_inflight", IS_FIXED },
+    { "slow_log_ms", "leave it out: every lookup that takes a second is logged" },
+    { "read_ahead", "leave it out: workers read the first 64 KiB of a file" },
     { "pid_file", "leave it out: the program that started flashpached knows its process number" },
 };
 
@@ -200,15 +206,17 @@ static bool store_number(const struct fp_conf_text *t, const struct setting *s, 
 {
     const char *digits = value + (value[0] == '-');
     const size_t len = strspn(digits, "0123456789");
+    const char *unit = s->words != NULL && digits[len] != '\0' ? strchr(s->words, digits[len]) : NULL;
+    const int shift = unit != NULL ? 10 * (int)(unit - s->words + 1) : 0;
     uint32_t narrow;
     long v;
 
-    if (len == 0 || digits[len] != '\0' || (digits[0] == '0' && len > 1))
-        return fp_conf_mistake(
-            t, "%s = \"%s\" is not a decimal number: use digits, without a zero before them or a unit", s->key, value);
+    if (len == 0 || digits[len + (unit != NULL)] != '\0' || (digits[0] == '0' && len > 1))
+        return fp_conf_mistake(t, "%s = \"%s\" is not a decimal number: use digits, without a zero before them%s",
+                               s->key, value, s->words != NULL ? ", and K, M or G" : " or a unit");
     errno = 0;
     v = strtol(value, NULL, 10);
-    if (errno != 0 || v < s->min || v > s->max)
+    if (errno != 0 || v < 0 || v > s->max >> shift || (v <<= shift) < s->min)
         return fp_conf_mistake(t, "%s = %s is out of range: use %ld to %ld", s->key, value, s->min, s->max);
     narrow = (uint32_t)v;
     memcpy(field, s->size == sizeof(narrow) ? (const void *)&narrow : &v, s->size);

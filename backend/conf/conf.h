@@ -30,7 +30,6 @@ struct fp_conf {
     uint32_t lookup_timeout_ms;
     unsigned mount_workers;             /* at one mount at most; 0: three quarters of workers */
     uint32_t mount_timeout_ms;          /* of a walk; a longer one counts against its mount */
-    uint32_t slow_log_ms;               /* slower lookups are logged; 0: none */
     int watch;                          /* FP_BY_AUTO, FP_BY_INOTIFY or FP_BY_TTL (mount_rule.h) */
     uint32_t ttl_ms;                    /* of entries that are not watched */
     uint32_t negative_ttl_ms;           /* of absent names among them, if that is less */
@@ -38,17 +37,9 @@ struct fp_conf {
     uint32_t stale_if_error_ms;         /* beyond ttl_ms, while the file system fails */
     const struct fp_mount_rule *mounts; /* mount sections, one a mount point */
     size_t n_mounts;
-    size_t read_ahead;         /* bytes of a file that a worker reads ahead; 0: none */
     uint32_t content_file_max; /* bytes of a file that is kept by its content; 0: none */
-    size_t max_content_bytes;  /* of memory for all contents, or FP_CONF_BY_MEMORY */
-    size_t max_answer_bytes;   /* of memory for answers that all clients read, or FP_CONF_BY_MEMORY */
-    size_t max_entries;        /* of directories and links */
-    size_t max_negative;       /* negative entries: names known to be absent */
-    size_t max_bytes;          /* of memory for all entries, or FP_CONF_BY_MEMORY */
-    size_t max_descriptors;    /* 0: from RLIMIT_NOFILE */
+    size_t memory;             /* bytes for entries, contents and answers, or FP_CONF_BY_MEMORY */
     size_t max_connections;
-    size_t max_queue;                      /* lookups waiting for a worker */
-    size_t max_inflight;                   /* walks of different paths under way */
     const char *const *roots;              /* NULL-terminated, normal form */
     const struct fp_fleet_settings *fleet; /* NULL: there is none */
     bool seccomp;                          /* filters of system calls */

@@ -219,7 +219,7 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
             fp_log(FP_LOG_ERROR, 11,
                    "cannot accept a connection: %m; raise the limit on "
-                   "descriptors or lower max_descriptors");
+                   "descriptors (LimitNOFILE=, ulimit -n)");
             l->settings.out_of_descriptors(l->settings.ctx);
             ev_io_stop(loop, &l->acceptable);
             ev_timer_set(&l->pause, PAUSE_SECONDS, 0.);

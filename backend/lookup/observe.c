@@ -31,14 +31,13 @@ static bool is_mounted(void *ctx, const char *point)
     return known == len;
 }
 
-int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts,
-                     uint32_t slow_ms)
+int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts)
 {
     o->coherence = coherence;
     o->mounts = mounts;
     o->health = NULL;
     o->latency = fp_latency_create(is_mounted, o);
-    o->slow = fp_slow_create(slow_ms);
+    o->slow = fp_slow_create();
     o->hot = fp_hot_create();
     if (o->latency != NULL && o->slow != NULL && o->hot != NULL)
         return 0;

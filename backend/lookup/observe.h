@@ -30,8 +30,7 @@ struct fp_observer {
 };
 
 /* Returns 0, or -1 if there is no memory. */
-int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts,
-                     uint32_t slow_ms);
+int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts);
 void fp_observer_clear(struct fp_observer *o);
 
 /* To be called when a client asks for the path, or uses a lease on it. */

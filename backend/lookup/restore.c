@@ -70,7 +70,7 @@ static void finish(struct fp_restore *r)
     fp_log(
         FP_LOG_INFO, 13,
         "the paths in use before the restart: %zu looked up again in %llu ms, %zu left out (outside roots, their "
-        "file system does not answer, or max_inflight)",
+        "file system does not answer, or too many walks)",
         r->walks, (unsigned long long)(fp_now_ms() - r->began_ms), r->left_out);
     ev_timer_stop(r->deps.loop, &r->timer);
     free(r->text);

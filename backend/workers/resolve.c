@@ -21,7 +21,7 @@
 #include "workers/content.h"
 #include "workers/resolve_links.h"
 
-#define READ_PIECE 65536 /* bytes of one read ahead */
+#define READ_AHEAD 65536 /* bytes at the beginning of a file */
 #define OPENS      3     /* of a file that changes meanwhile */
 
 struct walk {
@@ -166,15 +166,11 @@ static fp_status step(struct walk *w, const char *name, bool more)
 /* ---- the end ---- */
 
 /* Reads the file ahead, so that a child that sends it does not wait for the disk. */
-static void read_ahead(int fd, size_t bytes, uint64_t size)
+static void read_ahead(int fd, uint64_t size)
 {
-    static char buf[READ_PIECE];
-    size_t end = size < bytes ? (size_t)size : bytes;
+    static char buf[READ_AHEAD];
 
-    for (size_t at = 0; at < end; at += sizeof(buf)) {
-        if (fp_call_pread(fd, buf, end - at < sizeof(buf) ? end - at : sizeof(buf), (off_t)at) <= 0)
-            return;
-    }
+    (void)fp_call_pread(fd, buf, size < sizeof(buf) ? (size_t)size : sizeof(buf), 0);
 }
 
 /*
@@ -283,7 +279,7 @@ static void take_file(struct walk *w, const struct fp_meta *m, bool known)
         return;
     }
     a->local = w->r->settings->mounts != NULL && fp_resolver_traits(w->r, w->dir.mount).local;
-    read_ahead(a->fd, w->r->settings->read_ahead, m->size);
+    read_ahead(a->fd, m->size);
 }
 
 /* Opens the regular file at the path's end, to be answered by its content or its descriptor. */

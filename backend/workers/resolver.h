@@ -27,7 +27,6 @@ struct statx;
 struct fp_resolver_settings {
     const char *const *roots;    /* where answers are given: NULL-terminated prefixes in
                                    normal form; NULL or none: everywhere */
-    size_t read_ahead;           /* bytes of a file that are brought into memory */
     struct fp_mount_list *mounts; /* NULL: nothing is watched */
     const struct fp_watch *watch;
     const struct fp_sandbox *sandbox;   /* that workers enter; NULL: none */

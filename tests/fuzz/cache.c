@@ -156,13 +156,13 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case PLACE: place(c, path, len, p->how); break;
     default:
         fp_cache_set_limits(c, &(struct fp_cache_limits){ 1 + p->size % 8, 1 + p->how % 3, 1 + p->size % 16,
-                                                          2, 1 << 20, 1000, 0 });
+                                                          2, 1 << 20, 1000 });
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct fp_cache_limits limits = { 8, 3, 16, 4, 1 << 20, 1000, 0 };
+    const struct fp_cache_limits limits = { 8, 3, 16, 4, 1 << 20, 1000 };
     const struct fp_cache_content content = { 4096, 16384, 65536 };
     struct fp_cache_deps deps = { .now_ms = clock_ms, .verify = cache_verify };
     const int fds_at_rest = fuzz_free_fd();

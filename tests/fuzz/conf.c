@@ -17,7 +17,7 @@ static void check(const struct fp_conf *c)
 {
     FUZZ_MUST(fp_path_is_normal(c->socket, strlen(c->socket)));
     FUZZ_MUST(c->workers >= 1 && c->workers <= 256 && c->lookup_timeout_ms >= 10);
-    FUZZ_MUST(c->ttl_ms >= 1 && c->max_connections >= 1 && c->max_entries >= 16);
+    FUZZ_MUST(c->ttl_ms >= 1 && c->max_connections >= 1 && c->memory >= 212992);
     FUZZ_MUST(c->uid != 0);
     check_roots(c->roots);
     for (size_t i = 0; i < c->n_mounts; i++) {

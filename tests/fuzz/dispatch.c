@@ -268,7 +268,7 @@ static void set_limits(const struct fuzz_piece *p)
     const struct fp_dispatch_settings settings = { .max_inflight = 4 + n,
                                                    .mount_timeout_ms = 50 + 50 * ((unsigned)p->size % 3) };
 
-    fp_cache_set_limits(cache, &(struct fp_cache_limits){ n, 1 + n / 2, 4 + n, n, 1 << 20, 1000, 0 });
+    fp_cache_set_limits(cache, &(struct fp_cache_limits){ n, 1 + n / 2, 4 + n, n, 1 << 20, 1000 });
     fp_dispatch_set(dispatch, &settings);
 }
 
@@ -307,7 +307,7 @@ static void run(const struct fuzz_piece *p)
 
 static void begin(void)
 {
-    const struct fp_cache_limits limits = { 4, 3, 16, 8, 1 << 20, 1000, 0 };
+    const struct fp_cache_limits limits = { 4, 3, 16, 8, 1 << 20, 1000 };
     const struct fp_cache_content content = { 16, 64, 4096 };
     const struct fp_dispatch_settings settings = { .max_inflight = MAX_INFLIGHT, .mount_timeout_ms = 100 };
 

@@ -14,6 +14,7 @@ from waiting import wait_for
 READY = "FP0001"
 WORKER, SPAWNER = "fp-worker", "fp-spawner"
 WORKERS = 8             # fewer than usual, as tests start hundreds of daemons
+OWN_DESCRIPTORS = 64    # of the daemon, as in backend/derive.c
 
 
 def setting(key, value):
@@ -44,13 +45,21 @@ class Flashpached:
         self.socket = self.socket_dir / "flashpached.sock"
         self.config = self.dir / "flashpached.conf"
         self.log = self.dir / "flashpached.log"
+        open_files = settings.pop("open_files", None)
         self.settings = {"socket": self.socket, "user": USER, "log": "stderr",
                          "log_level": "info", "workers": WORKERS, **settings}
         if "ttl_ms" in settings:        # tests that set it mean absent names, too
             self.settings.setdefault("negative_ttl_ms", settings["ttl_ms"])
         self.process = None
         self.around = []        # a command that starts the program, as some user and groups
+        if open_files is not None:
+            self.hold(open_files)
         self.write_config()
+
+    def hold(self, files):
+        """Limits the descriptors, so that the daemon has room for about so many files and directories that are open."""
+        limit = (files + 2 * self.settings["workers"] + OWN_DESCRIPTORS) * 4 // 3
+        self.around = ["prlimit", f"--nofile={limit}:{limit}"]
 
     def write_config(self, extra=""):
         text = "".join(setting(k, v) for k, v in self.settings.items())

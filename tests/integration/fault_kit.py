@@ -34,8 +34,8 @@ LOGGED_S = 5                        # an answer's line is in the log long before
 IN_A_ROW = 6                        # this many good answers come from more than one child
 
 # Not all of the tree fits, so there are always misses.
-SETTINGS = {"ttl_ms": 60000, "workers": 3, "lookup_timeout_ms": 2000, "max_descriptors": 200,
-            "max_content_bytes": 2 << 20}
+SETTINGS = {"ttl_ms": 60000, "workers": 3, "lookup_timeout_ms": 2000, "open_files": 200,
+            "memory": "6500K"}
 
 
 def config(root):
@@ -64,7 +64,7 @@ def with_own_daemon(lab, root, module, program, **options):
     """httpd with a daemon of its own."""
     name = f"own{len(lab.started)}"     # the socket's path must be short
     conf = lab.base / f"{name}.conf"
-    conf.write_text("".join(f"{key} = {value}\n" for key, value in SETTINGS.items()))
+    conf.write_text("".join(f"{key} = {value}\n" for key, value in SETTINGS.items() if key != "open_files"))
     more = options.pop("config", "")
     return lab.stock(name, root, module=module, config=f"{config(root)}FlashpacheDaemonProgram {program}\n"
                      f"FlashpacheDaemonConfig {conf}\n{more}", **options)

@@ -5,6 +5,7 @@ import errno
 import itertools
 import os
 import platform
+import re
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 INOTIFY = Path("/proc/sys/fs/inotify")
-USUAL = {"nofile": 1024, "as": "unlimited"}
+LIMITS = {"nofile": "Max open files", "as": "Max address space"}     # in /proc/PID/limits
 
 
 def needs_linux(major, minor, what):
@@ -57,13 +58,14 @@ def _set_limit(pid, limit):
 @contextmanager
 def lowered(name, limits):
     """Limits (prlimit's names) of running processes: {pid: number}."""
+    usual = {pid: re.search(rf"{LIMITS[name]} +(\w+)", Path(f"/proc/{pid}/limits").read_text())[1] for pid in limits}
     for pid, number in limits.items():
         _set_limit(pid, f"--{name}={number}:")
     try:
         yield
     finally:
         for pid in limits:
-            _set_limit(pid, f"--{name}={USUAL[name]}:")
+            _set_limit(pid, f"--{name}={usual[pid]}:")
 
 
 def next_descriptor(pid):

@@ -246,7 +246,7 @@ def test_other_sizes(lab, root, flashpachectl, settled):  # noqa: F811 (settled)
     before = Reader(daemon.socket)
     ask()
     assert wait_for(lambda: ask() or before.valid_answer(os.fsencode(path), DEFAULT), "the answer")
-    daemon.settings.update(max_content_bytes=1 << 20, max_answer_bytes=1 << 20)
+    daemon.settings.update(memory="13M")
     daemon.write_config()
     daemon.stop()
     daemon.start()
@@ -264,10 +264,10 @@ def test_other_sizes(lab, root, flashpachectl, settled):  # noqa: F811 (settled)
 def test_more_than_fits(lab, base, settled):  # noqa: F811 (settled)
     """Both rings wrap around: each record found is right, and the daemon answers the rest."""
     root = base / "many-shared"
-    contents = {f"file{n}": tree.content(f"many{n}", 2000 + n) for n in range(300)}
+    contents = {f"file{n}": tree.content(f"many{n}", 14_000 + n) for n in range(300)}
     for name, content in contents.items():
         tree.put(root / name, content)
-    daemon = lab.daemon("full", ttl_ms=600000, max_content_bytes=65536).start()
+    daemon = lab.daemon("full", ttl_ms=600000, memory="1300K").start()
     reader = Reader(daemon.socket)
     with wire.greet(daemon.socket) as conn:
         for name in contents:

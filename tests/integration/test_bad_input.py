@@ -51,7 +51,7 @@ def test_unknown_key(daemon):
 
 @pytest.mark.parametrize("key,value", [
     ("workers", 0), ("workers", -1), ("workers", 10**7), ("ttl_ms", -5), ("lookup_timeout_ms", 0),
-    ("max_entries", -1), ("max_connections", 0), ("max_queue", -1), ("workers", 2**70),
+    ("memory", -1), ("max_connections", 0), ("memory", "64K"), ("max_entries", 5), ("workers", 2**70),
     ("log_level", "loud"), ("user", "nobody-of-that-name"), ("socket", "relative.sock")])
 def test_value_out_of_range(daemon, key, value):
     daemon.settings[key] = value

@@ -112,10 +112,15 @@ def test_deep_paths_get_stocks_answer(lab, root):
 
 # ---- floods ----
 
+def memory_for(entries):
+    """The setting with which there is room for so many entries of each kind."""
+    return entries * 1024 // 8 * 13
+
+
 def test_names(lab, root):
     """A flood of absent names, more than are kept."""
     paths = [f"{root}/many/none{i}" for i in range(NAMES)]
-    with lab.daemon("names", max_negative=NAMES // 4) as daemon, greeted(daemon, BESIDE) as conns:
+    with lab.daemon("names", memory=memory_for(NAMES // 4)) as daemon, greeted(daemon, BESIDE) as conns:
         before = daemon.counters()
         assert {status for status, _, _ in ask_all(conns, paths)} == {0}
         after = assert_short(daemon, before, NAMES)
@@ -145,7 +150,7 @@ class Marks:
 
 def test_marks(lab, root):
     """A child that always reports all slots as used makes neither evictions nor refreshes long."""
-    limits = {"max_negative": 4000, "max_entries": 100, "max_descriptors": 100}
+    limits = {"memory": memory_for(4000), "open_files": 100}
     with lab.daemon("marks", **limits) as daemon, greeted(daemon, BESIDE) as conns:
         ask_all(conns, [f"{root}/many/none{i}" for i in range(4000)])
         marks = Marks(daemon)
@@ -168,7 +173,7 @@ def test_purge_of_a_large_tree(lab, root):
     that it removes. The memory is given back."""
     many = [f"{root}/many/none{i}" for i in range(NAMES)]
     some = [f"{root}/some/none{i}" for i in range(200)]
-    with lab.daemon("purge", max_negative=2 * NAMES) as daemon, greeted(daemon, BESIDE) as conns:
+    with lab.daemon("purge", memory=memory_for(2 * NAMES)) as daemon, greeted(daemon, BESIDE) as conns:
         ask_all(conns, some + many)
         assert {source for _, source, _ in ask_all(conns, some + many[-200:])} == {wire.KNOWN}
         before = daemon.counters()
@@ -192,7 +197,7 @@ def test_purge_of_a_large_tree(lab, root):
 
 def test_many_purges(lab, root):
     """As many purges as one client can send, while others ask: each costs the entries that it removes."""
-    with lab.daemon("purges", max_negative=2 * NAMES) as daemon, greeted(daemon, BESIDE) as conns:
+    with lab.daemon("purges", memory=memory_for(2 * NAMES)) as daemon, greeted(daemon, BESIDE) as conns:
         ask_all(conns, [f"{root}/some/none{i}" for i in range(NAMES // 4)])
         before = daemon.counters()
         for i in range(ASKED):

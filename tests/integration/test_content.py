@@ -183,7 +183,7 @@ RewriteRule (.*) - [E=waited:${{wait:$1}}]
 """
     server = lab.under_test("held", root, mpm="prefork", config=NOTE_CONFIG + inside,
                             vhosts=[(["localhost"], rules)], daemon_settings={
-                                "max_content_bytes": 65536, "content_file_max": 8192, **settings(True)})
+                                "memory": "208K", "content_file_max": 8192, **settings(True)})
     with closing(Connection(server.port)) as first, closing(Connection(server.port)) as second:
         unread_by(first, names[:10])
         began = second.begin(names[0] + "?wait")
@@ -243,7 +243,7 @@ def test_no_more_than_the_budget(lab, root):
     for number in range(40):
         tree.put(many / f"file{number}", tree.content(f"many{number}", 5000))
     server = lab.under_test("budget", root, daemon_settings={
-        "max_content_bytes": 65536, "content_file_max": 8192, **settings(True)})
+        "memory": "208K", "content_file_max": 8192, **settings(True)})
     connection = Connection(server.port)
     for _ in range(2):
         for number in range(40):
@@ -315,7 +315,7 @@ def test_no_room_for_larger_files(remote):
     """They take at most half of the room for contents: six of ten, and descriptors serve the others."""
     size, room = 300_000, 4 << 20
     files = {f"many{n}": tree.content(f"many{n}", size) for n in range(10)}
-    server, connection, _ = remote("half", files, max_content_bytes=room)
+    server, connection, _ = remote("half", files, memory=room // 4 * 13)
     fit = room // 2 // size
     wait_for(lambda: use(connection, files) or content_files(server.daemon) == fit, "as many as there is room for")
     refreshed = stats(server.daemon)["refreshed"] + 2 * len(files)

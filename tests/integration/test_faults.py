@@ -67,11 +67,10 @@ def test_daemon_restarted(under_load, server, daemon):
 
 
 def test_settings_reread(under_load, server, daemon):
-    """With other limits, so that the shared table is another one, too."""
     usual = dict(daemon.settings)
     with under_load(server, "daemon's settings changed and reread, to and fro") as fault:
         for most in (1000, 200000) * ROUNDS:
-            daemon.settings.update(max_entries=most, max_negative=most, content_file_max=most % 999)
+            daemon.settings.update(content_file_max=most % 999, ttl_ms=most)
             daemon.write_config()
             daemon.signal(signal.SIGHUP)
             fault.goes_on()

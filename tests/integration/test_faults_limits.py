@@ -146,8 +146,7 @@ def test_out_of_memory(under_load, lab, fault_root, flashpachectl):
 
 def test_least_settings(under_load, lab, fault_root):
     """Hardly anything is kept or waits: requests without room are served without Flashpache."""
-    least = {"workers": 1, "max_entries": 16, "max_negative": 16, "max_bytes": 1 << 20, "max_descriptors": 4,
-             "max_content_bytes": 0, "max_queue": 1, "max_inflight": 4, "max_connections": 2}
+    least = {"workers": 1, "memory": "208K", "open_files": 4, "content_file_max": 0, "max_connections": 2}
     daemon = lab.daemon("least", **least).start()
     server = lab.flash("least-flash", fault_root, daemon.socket,
                        config=fault_kit.config(fault_root) + "FlashpacheLeases 1\n").start()

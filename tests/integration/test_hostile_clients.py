@@ -34,7 +34,8 @@ FLOOD = 1_000_000 if int(os.environ.get("FLASHPACHE_LONG", "0")) else 30_000
 WARM_UP = 5_000             # names, before the first look at memory
 BLOCKS = 13                 # of two letters each; 2 ** BLOCKS names have equal hashes
 HOT = 100
-LIMITS = {"max_entries": 500, "max_negative": 2000, "max_bytes": 4 << 20}
+LIMITS = {"memory": 13 << 18}
+ROOM = 8 << 18            # bytes of that for entries; each KiB allows one entry of each kind
 GROWTH_KIB = 8_000          # of a process, once it is warm
 HONEST_LOSS = 0.01          # of the hits
 SLOW_CLIENTS = 40
@@ -122,9 +123,9 @@ def test_tricks_with_paths(lab, root, outcome):
 # ---- floods ----
 
 def assert_bounded(counters):
-    assert counters["negative"] <= LIMITS["max_negative"]
-    assert counters["directories"] <= LIMITS["max_entries"]
-    assert counters["bytes"] <= LIMITS["max_bytes"]
+    assert counters["negative"] <= ROOM // 1024
+    assert counters["directories"] <= ROOM // 1024
+    assert counters["bytes"] <= ROOM
 
 
 def memory_of(server):

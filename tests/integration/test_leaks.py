@@ -29,7 +29,7 @@ SLICE = REQUESTS // RESTARTS // SAMPLES // 2
 STOP_EVERY = 5              # rounds: in one of so many the daemon is stopped for some requests
 STOPPED = 20
 # The limits are below the requests' needs, so that entries and leases come and go all the time.
-SETTINGS = {"ttl_ms": 60000, "workers": 4, "max_descriptors": 100, "max_entries": 60, "max_negative": 50}
+SETTINGS = {"ttl_ms": 60000, "workers": 4, "open_files": 100, "memory": "208K"}
 LEASES = 50
 # Always two children, whatever the load.
 CHILDREN, THREADS = 2, 8

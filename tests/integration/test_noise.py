@@ -255,7 +255,7 @@ def test_changes_elsewhere_keep_no_walk_from_being_known(lab, root):
     for number in range(ELSEWHERE):
         (root / f"elsewhere/{number}").touch()
     server = lab.under_test(f"{root.name}-marked", root, mpm="event",
-                            daemon_settings={**settings(True), "roots": [root], "read_ahead": 0})
+                            daemon_settings={**settings(True), "roots": [root]})
     connection = Quick(server.port)
 
     def misses(directory):

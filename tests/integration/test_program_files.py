@@ -390,7 +390,7 @@ def test_the_tables_change_all_the_time(truth, site, lab):
 
     def reload():
         time.sleep(random.uniform(0.05, 0.5))
-        daemon.settings["max_entries"] = random.randrange(1000, 9000)
+        daemon.settings["content_file_max"] = random.randrange(1000, 9000)
         daemon.write_config()
         daemon.signal(signal.SIGHUP)
     truth_during(reload, truth, site, daemon.socket)
@@ -404,7 +404,7 @@ def test_truth_with_few_resources(limit, truth, site, daemon):
 
 def test_a_flood_of_hints(program, truth, site, lab):
     """Four processes of Apache's user name 200,000 paths. The daemon's memory stays in its bounds, and others get true answers."""
-    daemon = lab.daemon("flood", ttl_ms=60000, max_entries=5000, max_negative=5000).start()
+    daemon = lab.daemon("flood", ttl_ms=60000, memory=5000 * 1024 // 8 * 13).start()
     flooding = [Program(program, site, daemon.socket) for _ in range(4)]
     for p in flooding:
         p.process.stdin.write(f"flood {site}/a\n")

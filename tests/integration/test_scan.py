@@ -16,7 +16,6 @@ pytestmark = pytest.mark.needs_flashpache
 
 HOT = 200
 ABSENT = chosen(6000, 20_000)
-MAX_ENTRIES = 500
 THREADS = 8
 HIT_SHARE = 0.99
 MEMORY_GROWTH_KIB = ABSENT      # one for each name
@@ -36,7 +35,7 @@ def root(base):
 def server(lab, root, request):
     server = lab.under_test(f"flash-{request.param}", root, mpm="event",
                             config=f"<Directory {root}>\nAllowOverride {request.param}\n</Directory>\n",
-                            daemon_settings={"ttl_ms": 60000, "max_entries": MAX_ENTRIES, "max_descriptors": 400})
+                            daemon_settings={"ttl_ms": 60000, "memory": "1M", "open_files": 400})
     yield server
     lab.end()
 

@@ -52,7 +52,7 @@ def root(base):
 
 @pytest.fixture(scope="module")
 def server(lab, root):
-    return lab.under_test("flash", root, daemon_settings={"ttl_ms": 60000, "max_descriptors": 100},
+    return lab.under_test("flash", root, daemon_settings={"ttl_ms": 60000, "open_files": 100},
                           config=f"FlashpacheExclude {root}/excluded\n")
 
 

@@ -243,7 +243,7 @@ def test_former_tables_are_given_up(servers, mpm):
 
     def another(megabytes):
         server.daemon.kill()
-        server.daemon.settings.update(max_answer_bytes=megabytes << 20)
+        server.daemon.settings.update(memory=f"{13 * megabytes}M")
         server.daemon.write_config()
         server.daemon.start()
     use()

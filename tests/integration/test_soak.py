@@ -41,7 +41,7 @@ CHANGES_PER_S = 200
 READERS, CONNECTIONS = 2, 16        # processes, and each one's connections
 RATE = chosen(1500, 3500)           # requests a second of each process; two cores bear this beside the servers
 WARM_UP = 0.4                       # of the time; afterwards nothing may grow
-MAX_ENTRIES, MAX_DESCRIPTORS, LEASES = 150, 1000, 300
+MEMORY, MAX_DESCRIPTORS, LEASES = "256K", 1000, 300
 OTHER_DESCRIPTORS = 250             # connections, the workers' and the children's own
 GROWTH_KIB = 6000
 LEAST = chosen(1000, 4000)          # responses of the short form; fewer would say little
@@ -188,7 +188,7 @@ def test_every_response_was_true(lab, base):
     root.mkdir()
     local = settings(True)
     server = lab.under_test("flash", root, config=config(root, not SELFCHECK) + SAYS_WHO_SERVED, admission=None,
-                            daemon_settings={**local, "max_entries": MAX_ENTRIES, "max_descriptors": MAX_DESCRIPTORS})
+                            daemon_settings={**local, "memory": MEMORY, "open_files": MAX_DESCRIPTORS})
     result = soak(server, root, LONG_FORM if LONG else SHORT_FORM, lab.base, 0 if SELFCHECK else bound_s(True))
     name = "stock in Flashpache's place" if SELFCHECK else "Flashpache"
     table(name, result)
@@ -213,7 +213,7 @@ def test_random_faults(lab, base, flashpachectl, outcome):
     directory.mkdir()
     server = lab.under_test("faults", root, config=config(root) + SAYS_WHO_SERVED, admission=None,
                             daemon_settings={**settings(True), "workers": 8, "lookup_timeout_ms": 1000,
-                                             "max_entries": MAX_ENTRIES, "max_descriptors": MAX_DESCRIPTORS})
+                                             "memory": MEMORY, "open_files": MAX_DESCRIPTORS})
     faults = Faults(server, flashpachectl, root, seed)
     print(f"\nFLASHPACHE_SEED={seed}")
     watch = standstill.Watch(server.daemon) if LONG else contextlib.nullcontext()

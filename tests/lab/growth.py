@@ -41,9 +41,7 @@ CONNECTIONS = 16
 WARM_UP = 2000
 SEED = 20240229
 # Known paths stay known for the whole run.
-DAEMON = {"max_entries": 2_000_000, "max_negative": 10_000_000, "max_bytes": 1 << 34,
-          "max_content_bytes": 1 << 31, "max_answer_bytes": 1 << 31,
-          "watched_ttl_ms": 3_600_000, "read_ahead": 0}
+DAEMON = {"memory": "26G", "watched_ttl_ms": 3_600_000}
 PREFORK = ("StartServers {0}\nMinSpareServers 1\nMaxSpareServers {0}\nServerLimit {0}\n"
            "MaxRequestWorkers {0}\nListenBacklog 4096\n")
 

@@ -22,7 +22,7 @@ static uint64_t now; /* the time that lookups give */
 
 static inline void start(size_t files, size_t directories, size_t absent)
 {
-    const struct fp_cache_limits limits = { files, OPEN_DIRS, directories, absent, SIZE_MAX, TTL, 0 };
+    const struct fp_cache_limits limits = { files, OPEN_DIRS, directories, absent, SIZE_MAX, TTL };
 
     fp_cache_destroy(&cache);
     cache = kit_cache(&limits);

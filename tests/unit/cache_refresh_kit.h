@@ -35,7 +35,7 @@ static inline void new_table(uint32_t n)
 /* Room for n files and n absent names. */
 static inline void start(size_t n, uint32_t n_slots)
 {
-    const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL, 0 };
+    const struct fp_cache_limits limits = { n, 10, 100, n, SIZE_MAX, TTL };
     /* To check each of many thousand entries after each operation takes minutes. */
     struct fp_cache_deps deps = { .now_ms = kit_clock, .verify = n < FP_CACHE_LOOKS ? cache_verify : NULL };
 

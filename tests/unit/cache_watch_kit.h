@@ -57,7 +57,7 @@ static inline void start(const struct fp_cache_limits *limits, uint32_t n_slots)
 
 static inline void setup(void)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, WATCHED_TTL, 0 };
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, WATCHED_TTL };
 
     unit_init_hash();
     fds_at_rest = unit_open_fds();

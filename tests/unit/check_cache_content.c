@@ -38,7 +38,7 @@ static void allow(uint32_t file_max)
 
 static void setup(void)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL, 0 };
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL };
     struct fp_cache_deps deps = { .now_ms = kit_clock, .verify = cache_verify };
 
     unit_init_hash();
@@ -151,7 +151,7 @@ START_TEST(contents_are_not_limited_by_descriptors)
         snprintf(path, sizeof(path), "/a/%d", i);
         walked(path, "ddf", 10, true);
     }
-    fp_cache_set_limits(cache, &(struct fp_cache_limits){ 1, 10, 100, 100, SIZE_MAX, TTL, 0 });
+    fp_cache_set_limits(cache, &(struct fp_cache_limits){ 1, 10, 100, 100, SIZE_MAX, TTL });
     ck_assert_uint_eq(fp_cache_evict_files(cache, 100), 0);
     assert_contents(60, 600);
     assert_known("/a/0", true);
@@ -339,7 +339,7 @@ static const char *refreshed_within(uint64_t ms)
 /* It was too new to be read, and would be served from the file until half of its TTL is over. */
 START_TEST(file_that_had_just_changed_is_read_soon)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, LONG_TTL, 0 };
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, LONG_TTL };
     const uint64_t size = _i == 1 ? FILE_MAX + 1 : 10;
 
     fp_cache_set_limits(cache, &limits);

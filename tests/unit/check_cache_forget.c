@@ -343,7 +343,7 @@ END_TEST
 /* Not all at once, where an entry of another kind needs room. */
 START_TEST(purged_entries_make_room_a_few_at_a_time)
 {
-    const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL, 0 };
+    const struct fp_cache_limits limits = { 3 * MANY, OPEN_DIRS, 3 * MANY, 10, SIZE_MAX, TTL };
     uint64_t before;
     char path[64];
 

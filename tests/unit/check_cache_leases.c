@@ -244,7 +244,7 @@ END_TEST
 
 START_TEST(no_slot_left)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, WATCHED_TTL, 0 };
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, WATCHED_TTL };
 
     start(&limits, 3);
     walked("/a/f", "ddf");
@@ -261,7 +261,7 @@ END_TEST
 
 START_TEST(no_leases_at_all)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, WATCHED_TTL, 0 };
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, WATCHED_TTL };
     struct fp_cache *without = kit_cache(&limits);
 
     kit_answer(&answer, "/a/f", "ddf");
@@ -278,7 +278,7 @@ END_TEST
 
 START_TEST(use_of_a_lease_keeps_an_entry)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 3, SIZE_MAX, WATCHED_TTL, 0 };
+    const struct fp_cache_limits limits = { 100, 10, 100, 3, SIZE_MAX, WATCHED_TTL };
     struct kit_lease l;
     char path[32];
 
@@ -306,7 +306,7 @@ END_TEST
 /* Children that mark everything as used all the time: an eviction still visits few entries. */
 START_TEST(marks_do_not_make_evictions_long)
 {
-    const struct fp_cache_limits limits = { 10, 10, 10, 1000, SIZE_MAX, WATCHED_TTL, 0 };
+    const struct fp_cache_limits limits = { 10, 10, 10, 1000, SIZE_MAX, WATCHED_TTL };
     const uint32_t slots = 2000;
     struct fp_cache_counts before, after;
     char path[32];
@@ -329,7 +329,7 @@ END_TEST
 
 START_TEST(use_of_a_directorys_lease_keeps_it)
 {
-    const struct fp_cache_limits limits = { 10, 10, 4, 100, SIZE_MAX, WATCHED_TTL, 0 };
+    const struct fp_cache_limits limits = { 10, 10, 4, 100, SIZE_MAX, WATCHED_TTL };
     struct kit_lease l;
     char path[32];
 
@@ -347,7 +347,7 @@ END_TEST
 
 START_TEST(memory_is_bounded)
 {
-    struct fp_cache_limits limits = { 1000, 10, 1000, 1000, SIZE_MAX, WATCHED_TTL, 0 };
+    struct fp_cache_limits limits = { 1000, 10, 1000, 1000, SIZE_MAX, WATCHED_TTL };
     size_t of_ten;
     char path[32];
 

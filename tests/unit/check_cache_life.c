@@ -300,7 +300,7 @@ END_TEST
 START_TEST(too_many_names_of_one_file)
 {
     const struct fp_cache_limits limits = { 2 * FP_MAX_DEPENDENTS, 10,       100,
-                                            2 * FP_MAX_DEPENDENTS, SIZE_MAX, WATCHED_TTL,           0 };
+                                            2 * FP_MAX_DEPENDENTS, SIZE_MAX, WATCHED_TTL };
     char path[16];
 
     start(&limits, SLOTS);

@@ -37,7 +37,7 @@ static int fds_at_rest;
 
 static void start(size_t files, size_t directories, size_t absent)
 {
-    const struct fp_cache_limits l = { files, 100, directories, absent, SIZE_MAX, TTL, 0 };
+    const struct fp_cache_limits l = { files, 100, directories, absent, SIZE_MAX, TTL };
 
     unit_init_hash();
     limits = l;

@@ -244,7 +244,7 @@ END_TEST
 /* The system has no more: what is not in use gives up its own, and what is in use does not. */
 START_TEST(watches_for_what_is_in_use)
 {
-    const struct fp_cache_limits limits = { 1000, 1000, 1000, 1000, SIZE_MAX, WATCHED_TTL, 0 };
+    const struct fp_cache_limits limits = { 1000, 1000, 1000, 1000, SIZE_MAX, WATCHED_TTL };
     char path[32];
 
     start(&limits, SLOTS);

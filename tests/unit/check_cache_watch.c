@@ -509,7 +509,7 @@ END_TEST
 START_TEST(each_kind_keeps_what_is_in_use)
 {
     static const char *const cold[] = { "dd", "df", "da" };
-    struct fp_cache_limits limits = { 1000, 1000, 1000, 1000, SIZE_MAX, WATCHED_TTL, 0 };
+    struct fp_cache_limits limits = { 1000, 1000, 1000, 1000, SIZE_MAX, WATCHED_TTL };
     unsigned misses = 0;
     char path[32];
 

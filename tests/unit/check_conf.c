@@ -23,13 +23,10 @@ static const struct {
 #key, offsetof(struct fp_conf, key), sizeof(((struct fp_conf *)NULL)->key), __VA_ARGS__ \
     }
     ROW(workers, 1, ULONG_MAX, 2, false),          ROW(lookup_timeout_ms, 1, ULONG_MAX, 900, false),
-    ROW(ttl_ms, 1, ULONG_MAX, 60000, false),       ROW(max_entries, 1, ULONG_MAX, 1000, false),
-    ROW(max_descriptors, 0, 0, 2000, true),        ROW(max_connections, 1, ULONG_MAX, 30, false),
-    ROW(max_queue, 1, ULONG_MAX, 40, false),       ROW(watched_ttl_ms, 600000, 600000, 50, false),
+    ROW(ttl_ms, 1, ULONG_MAX, 60000, false),       ROW(max_connections, 1, ULONG_MAX, 30, false),
+    ROW(watched_ttl_ms, 600000, 600000, 50, false), ROW(memory, SIZE_MAX, SIZE_MAX, 9876543210, false),
     ROW(stale_if_error_ms, 0, 0, 60, true),        ROW(mount_workers, 0, 0, 1, true),
-    ROW(mount_timeout_ms, 2000, 2000, 700, false), ROW(read_ahead, 65536, 65536, 0, true),
-    ROW(max_negative, 200000, 200000, 80, false),  ROW(max_bytes, SIZE_MAX, SIZE_MAX, 9876543210, false),
-    ROW(max_inflight, 4096, 4096, 90, false),
+    ROW(mount_timeout_ms, 2000, 2000, 700, false),
 #undef ROW
 };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(numbers[0])))
@@ -193,7 +190,8 @@ START_TEST(every_setting_by_override)
     assert_loaded(NULL, "roots=/var/www");
     ck_assert_str_eq(conf->roots[0], "/var/www");
     ck_assert_ptr_null(conf->roots[1]);
-    assert_loaded(NULL, "max_descriptors=0");
+    assert_loaded(NULL, "memory=64M");
+    ck_assert_uint_eq(conf->memory, 64 << 20);
     assert_loaded("roots = {}", NULL);
     ck_assert_ptr_null(conf->roots[0]);
 }
@@ -219,7 +217,7 @@ START_TEST(settings_that_need_a_restart)
         { "ttl_ms = 9\nlog = \"stderr\"\n", "" },
         { "workers = 9\nsocket = \"/run/other\"\n", "socket, workers" },
         { "seccomp = false\nroots = {\"/srv\"}\n", "seccomp, roots" },
-        { "read_ahead = 0\nmax_connections = 7\n", "read_ahead, max_connections" },
+        { "memory = 1G\nmax_connections = 7\n", "memory, max_connections" },
     };
     struct fp_conf *now;
     char keys[256];
@@ -262,17 +260,59 @@ START_TEST(bounds_are_said)
 {
     assert_refused("workers = 257", NULL, "257", "1 to 256");
     assert_refused("ttl_ms = 0", NULL, "ttl_ms", "1 to");
-    assert_refused("max_entries = 4294967296", NULL, "4294967296", "16 to");
+    assert_refused("max_connections = 4294967296", NULL, "4294967296", "1 to");
     assert_refused(NULL, "workers=", "workers", NULL);
-    assert_refused("max_bytes = 1048575", NULL, "max_bytes", "1048576 to");
+    assert_refused("memory = 212991", NULL, "memory", "212992 to");
+}
+END_TEST
+
+START_TEST(units_of_memory)
+{
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } right[] = { { "memory = 212992", 212992 },
+                  { "memory = 208K", 212992 },
+                  { "memory = \"5M\"", (size_t)5 << 20 },
+                  { "memory = 1024G", (size_t)1 << 40 } };
+    static const char *const outside[] = { "207K", "0G", "-1M", "1025G", "9999999999G", "-9999999999G" };
+    static const char *const wrong[] = { "M", "5MB", "5 M", "5m", "5T", "05M", "5MM" };
+    char text[64];
+
+    for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+        assert_loaded(right[i].text, NULL);
+        ck_assert_uint_eq(conf->memory, right[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+        snprintf(text, sizeof(text), "memory = %s", outside[i]);
+        assert_refused(text, NULL, outside[i], "212992 to 1099511627776");
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        snprintf(text, sizeof(text), "memory = \"%s\"", wrong[i]);
+        assert_refused(text, NULL, wrong[i], "K, M or G");
+    }
+    assert_refused("ttl_ms = 5K", NULL, "5K", "a unit");
 }
 END_TEST
 
 START_TEST(settings_of_earlier_releases)
 {
+    static const char *const of_memory[] = { "max_absent", "max_negative",      "max_entries",
+                                             "max_bytes",  "max_content_bytes", "max_answer_bytes" };
+    char text[64];
+
     assert_refused("ttl_ms = 5\nhelpers = 7\n", NULL, "conf:2: helpers", "write workers");
     assert_refused("mount_helpers = 2\n", NULL, "conf:1: mount_helpers", "write mount_workers");
-    assert_refused(NULL, "max_absent=99", "max_absent", "write max_negative");
+    for (size_t i = 0; i < sizeof(of_memory) / sizeof(of_memory[0]); i++) {
+        snprintf(text, sizeof(text), "%s = 1048576\n", of_memory[i]);
+        assert_refused(text, NULL, of_memory[i], "set memory");
+    }
+    assert_refused(NULL, "max_absent=99", "max_absent", "set memory");
+    assert_refused("max_descriptors = 5\n", NULL, "conf:1: max_descriptors", "LimitNOFILE=");
+    assert_refused("max_queue = 5\n", NULL, "conf:1: max_queue", "leave it out");
+    assert_refused("max_inflight = 5\n", NULL, "conf:1: max_inflight", "leave it out");
+    assert_refused("slow_log_ms = 5\n", NULL, "conf:1: slow_log_ms", "leave it out");
+    assert_refused("read_ahead = 5\n", NULL, "conf:1: read_ahead", "leave it out");
     assert_refused("pid_file = \"/run/x.pid\"\n", NULL, "conf:1: pid_file", "leave it out");
     ck_assert_ptr_null(reread("helpers = 5\n", "workers=3"));
 }
@@ -563,6 +603,7 @@ int main(void)
     t = unit_add_case(s, "refused", setup, teardown, 30);
     tcase_add_loop_test(t, numbers_that_are_none_or_out_of_range, 0, NUMBERS);
     tcase_add_test(t, bounds_are_said);
+    tcase_add_test(t, units_of_memory);
     tcase_add_test(t, settings_of_earlier_releases);
     tcase_add_test(t, unknown_settings);
     tcase_add_test(t, overrides_that_are_none);

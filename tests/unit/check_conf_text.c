@@ -16,7 +16,7 @@ START_TEST(settings_given_twice)
         { "roots = {\"/a\"}\nroots = {}\n", "roots is given twice", "conf:2" },
         { "roots = {\"/a\"}\nroots += {\"/b\"}\n", "roots is given twice", "conf:2" },
         { "roots = {\"/a\", # one\n\"/b\",\n\"/a\"}\n", "\"/a\" twice", "conf:3" },
-        { "max_queue = 2\nmax_queue = 2\n", "max_queue is given twice", "conf:2" },
+        { "memory = 2M\nmemory = 2M\n", "memory is given twice", "conf:2" },
         { "mount \"/a\" { ttl_ms = 5\n ttl_ms = 6 }\n", "ttl_ms is given twice", "conf:2" },
         { "fleet { }\n", "needs", "conf:1" },
         { "workers = 2 mount \"/a\" { ttl_ms = 5 } fleet { name = \"a\" name = \"b\" }",
@@ -41,8 +41,7 @@ START_TEST(settings_given_twice)
 }
 END_TEST
 
-static const char *const numbers[] = { "workers",   "ttl_ms",          "slow_log_ms",
-                                       "max_bytes", "max_descriptors", "max_queue" };
+static const char *const numbers[] = { "workers", "ttl_ms", "stale_if_error_ms", "memory", "max_connections" };
 #define NUMBERS ((int)(sizeof(numbers) / sizeof(numbers[0])))
 
 START_TEST(numbers_are_decimal)
@@ -63,7 +62,7 @@ START_TEST(numbers_are_decimal)
     assert_refused(text, NULL, "stale_if_error_ms", "not a decimal number");
     snprintf(text, sizeof(text), "fleet { stream_max = 010 }");
     assert_refused(text, NULL, "stream_max", "conf:1");
-    assert_loaded("slow_log_ms = 0\nworkers = \"5\"\n", NULL);
+    assert_loaded("stale_if_error_ms = 0\nworkers = \"5\"\n", NULL);
     ck_assert_uint_eq(conf->workers, 5);
 }
 END_TEST
@@ -107,7 +106,7 @@ START_TEST(comments)
                   "watch /* = */ = \"ttl\"\r\n"
                   "socket = \"/run/\\\"#x\"// \"\n"
                   "ttl_ms = 5# five\n"
-                  "max_queue = 7 /* \n\"*/ # */\n",
+                  "max_connections = 7 /* \n\"*/ # */\n",
                   NULL);
     ck_assert_str_eq(conf->roots[0], "/a");
     ck_assert_str_eq(conf->roots[1], "/b#c");

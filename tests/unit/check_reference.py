@@ -22,7 +22,7 @@ MESSAGE = re.compile(r"\bFP0\d{3}\b")
 LOGGED = re.compile(r"\bfp_log\(\s*[^,;]+?,\s*(\w+),")
 COUNTER = re.compile(r"^ *(?:#define \w+\(ROW\) \\\n *)?ROW\((\w+),", re.M)
 DIRECTIVE = re.compile(r'\bAP_INIT_\w+\(\s*"(\w+)"')
-NUMBER = re.compile(r"\bNUMBER_OF\((fp_conf|fp_mount_rule|fp_fleet_settings), (\w+), (\w+), (-?\d+), (\d+), (\d+)\)")
+NUMBER = re.compile(r"\b(?:NUMBER|BYTES)_OF\((fp_conf|fp_mount_rule|fp_fleet_settings), (\w+), (\w+), (-?\d+), (\d+), (\d+)\)")
 WORD = re.compile(r'\b(?:TEXT|WORD)_OF\((\w+), "?(\w+)"?, (?:\w+, )*(FP_DEFAULT_SOCKET|"[^"]*"),')
 BOOLEAN = re.compile(r'\bBOOLEAN_OF\((\w+), (\w+), \w+, (true|false)\)')
 OUTCOME = re.compile(r'\[FP_COUNT_\w+\] = \{ "(\w+)", (?:"(\w+)"|NULL) \}')
@@ -76,16 +76,10 @@ def constant(source, name):
     return int(re.search(rf"\b{name} *=? *(\d+)", source).group(1))
 
 
-def by_memory():
-    """Settings whose default is a share of the memory: the share, the least and the most MiB."""
+def of_memory():
+    """The default of memory: its share of the memory that there is, and the most MiB."""
     source = text("backend/derive.c")
-
-    def between(share, bounds):
-        least, most = re.search(rf"\b{bounds} = {{ (\d+) \* MIB, (\d+) \* MIB }}", source).groups()
-        return constant(source, share), int(least), int(most)
-    return {"max_bytes": between("ENTRIES_SHARE", "for_entries"),
-            "max_content_bytes": between("CONTENTS_SHARE", "for_contents"),
-            "max_answer_bytes": between("ANSWERS_SHARE", "for_answers")}
+    return constant(source, "MEMORY_SHARE"), int(re.search(r"MEMORY_MOST +\(\(size_t\)(\d+) << 20\)", source)[1])
 
 
 def numbers(struct):
@@ -104,8 +98,7 @@ def words(struct="fp_conf"):
 def default_in_page(key, default):
     if default != "-1":
         return default
-    share, least, most = by_memory()[key]
-    return f"1/{share} of the memory, {least} to {most} MiB"
+    return "1/{} of the memory, at most {}M".format(*of_memory())
 
 
 def settings():
@@ -134,12 +127,12 @@ def example():
     general, fleet = text("conf/flashpached.conf").split("#fleet {")
     fleet, rest = fleet.split("#}")
     defaults = words() | {key: default for key, (_, default, *_) in numbers("fp_conf").items()}
-    defaults |= {key: str(most << 20) for key, (_, _, most) in by_memory().items()}
+    defaults["memory"] = f"{of_memory()[1]}M"
     del defaults["user"], defaults["group"]     # a site has to name the one; the other is an example
     shown = shown_defaults(general + rest, "")
     in_page = {f"{key} = {shown[key]}" for key in defaults if key in shown}
     yield "default", {f"{key} = {default}" for key, default in defaults.items()}, in_page, "conf/flashpached.conf"
-    shares = {f"{key}: 1/{share}" for key, (share, *_) in by_memory().items()}
+    shares = {f"memory: 1/{of_memory()[0]}"}
     in_page = {f"{key}: {share}" for key, share in re.findall(r"^#(\w+) = .*; else (1/\d+) of the memory", general, re.M)}
     yield "share of the memory", shares, in_page, "conf/flashpached.conf"
     defaults = words("fp_fleet_settings") | {key: default for key, (_, default, *_) in numbers("fp_fleet_settings").items()}

@@ -33,7 +33,7 @@ void fp_log(enum fp_log_level level, int id, const char *format, ...)
 
 static void setup(void)
 {
-    slow = fp_slow_create(10);
+    slow = fp_slow_create();
     ck_assert_ptr_nonnull(slow);
     now_ms = fp_now_ms();
     n_logged = 0;
@@ -62,18 +62,15 @@ static const char *path_of(uint32_t n)
 
 START_TEST(only_what_takes_long_is_logged)
 {
-    add("/fast", 9999, FP_CALL_STAT);
+    add("/fast", 999999, FP_CALL_STAT);
     ck_assert_uint_eq(n_logged, 0);
-    add("/a b", 10000, FP_CALL_STAT);
+    add("/a b", 1000000, FP_CALL_STAT);
     ck_assert_uint_eq(n_logged, 1);
-    ck_assert_str_eq(logged, "slow lookup: 10 ms, 5 ms of them in one stat, on the file system at "
+    ck_assert_str_eq(logged, "slow lookup: 1000 ms, 500 ms of them in one stat, on the file system at "
                              "/m; 3 waited for /a\\040b");
     add("/hung", 2000000, FP_CALL_NONE);
     ck_assert_str_eq(logged, "slow lookup: 2000 ms and no answer from the file system at /m; "
                              "3 waited for /hung");
-    fp_slow_set(slow, 0);
-    add("/hung", 2000000, FP_CALL_NONE);
-    ck_assert_uint_eq(n_logged, 2);
 }
 END_TEST
 

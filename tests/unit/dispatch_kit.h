@@ -384,7 +384,7 @@ static int fds_at_rest;
 
 static inline void setup(void)
 {
-    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL_MS, 0 };
+    const struct fp_cache_limits limits = { 100, 10, 100, 100, SIZE_MAX, TTL_MS };
     const struct fp_dispatch_settings settings = { .max_inflight = 2 * MAX_JOBS,
                                                    .mount_timeout_ms = MOUNT_MS,
                                                    .roots = the_roots };

@@ -82,11 +82,22 @@ static inline void make_tree(void)
     make_link("self", "a/self");
 }
 
+static struct stat before_walk; /* of the path's end: a walk that opens a file reads it, and so changes its atime */
+
+static inline void walk(const struct fp_task *t, int base)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%.*s", (int)t->lookup.path_len, t->lookup.path);
+    (void)stat(path, &before_walk);
+    fp_resolve(&resolver, t, base, &answer, &result);
+}
+
 static inline void resolve_task(const char *path, size_t len)
 {
     const struct fp_task t = { .lookup = { .path = path, .path_len = len } };
 
-    fp_resolve(&resolver, &t, -1, &answer, &result);
+    walk(&t, -1);
 }
 
 /* The task is for that name; the caller sets all else. */
@@ -95,7 +106,7 @@ static inline void resolve_as_asked(const char *name, struct fp_task t)
     t.lookup.path = in_dir(name);
     t.lookup.path_len = strlen(t.lookup.path);
     fp_close(&answer.fd);
-    fp_resolve(&resolver, &t, -1, &answer, &result);
+    walk(&t, -1);
 }
 
 static inline void resolve_path(const char *path)
@@ -249,7 +260,7 @@ static inline void assert_open(const char *text)
     ck_assert_int_eq(lseek(answer.fd, 0, SEEK_CUR), 0);
     ck_assert_int_eq(fstat(answer.fd, &st), 0);
     assert_meta(fp_step_target(last()), &st);
-    assert_atime(fp_step_target(last()), &st);
+    assert_atime(fp_step_target(last()), &before_walk);
     assert_content(text);
 }
 
