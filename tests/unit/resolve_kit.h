@@ -86,10 +86,12 @@ static struct stat before_walk; /* of the path's end: a walk that opens a file r
 
 static inline void walk(const struct fp_task *t, int base)
 {
+    const char *from = t->lookup.path + (base != -1 ? t->base_len : 0);
     char path[PATH_MAX];
 
-    snprintf(path, sizeof(path), "%.*s", (int)t->lookup.path_len, t->lookup.path);
-    (void)stat(path, &before_walk);
+    from += base != -1 && *from == '/';
+    snprintf(path, sizeof(path), "%.*s", (int)(t->lookup.path + t->lookup.path_len - from), from);
+    (void)fstatat(base, path, &before_walk, 0);
     fp_resolve(&resolver, t, base, &answer, &result);
 }
 
