@@ -42,6 +42,8 @@ force user = root
 ea support = yes
 """
 PASSWORD = "flashpache"
+# The host's directory, mounted as another client's: the devices of tests/vm/run --share.
+HOST, WHOLE = Path("/srv/host"), Path("/srv/share")
 # The whole of CephFS, mounted as another client's.
 CEPH = Path("/srv/ceph")
 # One monitor, one object store in memory, one metadata server, nobody to tell apart.
@@ -132,6 +134,14 @@ def _start_ceph():
     _run("mount", "-t", "ceph", "-o", "noshare", "127.0.0.1:/", CEPH)
 
 
+def _start_virtiofs():
+    _run("modprobe", "virtiofs")
+    HOST.mkdir(parents=True, exist_ok=True)
+    _run("mount", "-t", "virtiofs", "behind", HOST)
+    WHOLE.mkdir(parents=True, exist_ok=True)
+    _run("mount", "-t", "virtiofs", "share", WHOLE)
+
+
 def _started_once(start):
     if start not in _started:
         EXPORT.mkdir(parents=True, exist_ok=True)
@@ -163,22 +173,32 @@ def _9p(name):
     return "9p", f"trans=tcp,port=564,version=9p2000.L,uname=root,access=user,aname={EXPORT}/{name}", "127.0.0.1"
 
 
+def _virtiofs(name):
+    """A device has one mount: a directory of it."""
+    return "none", "bind", WHOLE / name
+
+
 def _ceph(name):
     return "ceph", "", f"127.0.0.1:/{name}"
 
 
 # EFS and many others grant no delegations: nfs4 is without.
 KINDS = {"nfs4": lambda name: _nfs4(name, False), "nfs4-delegations": lambda name: _nfs4(name, True),
-         "nfs3": _nfs3, "cifs": _cifs, "9p": _9p, "ceph": _ceph}
+         "nfs3": _nfs3, "cifs": _cifs, "9p": _9p, "ceph": _ceph, "virtiofs": _virtiofs}
 # The client shows the same for all files.
 WITHOUT_MODES = ("cifs",)
+# Whose own mount of the whole is the server's side.
+WHOLE_BEHIND = {"ceph": (_start_ceph, CEPH), "virtiofs": (_start_virtiofs, HOST)}
+# Their mounts take how long attributes are kept.
+WITH_ACTIMEO = ("nfs4", "nfs4-delegations", "nfs3", "cifs")
 
 
 def _behind(kind, name):
     """A new directory at the server, which may have to be started for it."""
-    if kind == "ceph":
-        _started_once(_start_ceph)
-    behind = (CEPH if kind == "ceph" else EXPORT) / name
+    start, root = WHOLE_BEHIND.get(kind, (None, EXPORT))
+    if start:
+        _started_once(start)
+    behind = root / name
     behind.mkdir(parents=True)
     return behind
 
@@ -201,6 +221,37 @@ def mounted(kind, at, options=""):
         shutil.rmtree(behind, ignore_errors=True)
 
 
+@contextmanager
+def automounted(at, timeout_s):
+    """A new directory of an NFS server at a new directory below a new one, mounted by automount while something uses it."""
+    if not shutil.which("automount"):
+        pytest.skip("needs automount (package autofs)")
+    at = Path(at)
+    behind = _behind("nfs3", str(at).strip("/").replace("/", "-"))
+    _started_once(_start_nfs)
+    _run("modprobe", "autofs4")
+    at.parent.mkdir(parents=True)
+    table = at.parent.with_suffix(".map")
+    # nobind: else, from this machine, it would bind the server's own directory.
+    table.write_text(f"{at.name} -fstype=nfs,vers=3,nolock,nobind 127.0.0.1:{behind}\n")
+    master = at.parent.with_suffix(".master")
+    master.write_text(f"{at.parent} file:{table} --timeout={timeout_s}\n")
+    daemon = subprocess.Popen(["automount", "--foreground", "--dont-check-daemon", "--verbose", master], stdin=subprocess.DEVNULL,
+                              start_new_session=True)   # it tells the kernel its process group
+    try:
+        wait_for(lambda: os.path.ismount(at.parent), "automount")
+        yield Mount(at, behind)
+    finally:
+        daemon.terminate()
+        daemon.wait()
+        shutil.rmtree(behind, ignore_errors=True)
+
+
+def is_mounted(at):
+    """Without a look at it, which would mount it."""
+    return any(line.split()[4] == str(at) and " - nfs" in line for line in Path("/proc/self/mountinfo").read_text().splitlines())
+
+
 def mount_command(mount):
     """That mounts it again as it is now."""
     source, fs_type, options = _run("findmnt", "-n", "-o", "SOURCE,FSTYPE,OPTIONS", mount.at).stdout.split()
@@ -210,7 +261,7 @@ def mount_command(mount):
 def manual_advice(directory):
     """What httpd's manual advises for documents there: a child dies where a file that it has mapped shrinks."""
     done = _run("findmnt", "-n", "-o", "FSTYPE", "-T", directory, check=False)
-    return "EnableMMAP Off\n" if done.stdout.strip() in ("nfs", "nfs4", "cifs", "9p", "ceph") else ""
+    return "EnableMMAP Off\n" if done.stdout.strip() in ("nfs", "nfs4", "cifs", "9p", "ceph", "virtiofs") else ""
 
 
 @contextmanager

@@ -18,7 +18,9 @@ import pytest
 
 import network_mounts
 import tree
-from network_site import AGAIN, KINDS, ROUNDS, TRIES, becomes_true, row, serve, served, warm
+from network_site import AGAIN, KINDS, PATIENT, PAUSE_S, ROUNDS, TRIES, becomes_true, row, serve, served, warm
+from quick import Quick
+from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(not network_mounts.INSIDE, reason=network_mounts.NEEDS)
 DENIED = "Require all denied\n"
@@ -192,7 +194,8 @@ def removed_behind(behind, one):
 @pytest.mark.parametrize("change", (replaced_behind, removed_behind), ids=lambda change: change.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_changes_of_the_server(kind, base, lab, change, capsys):
-    with served(kind, base, lab, f"actimeo={EXPIRES_S}") as site:
+    options = f"actimeo={EXPIRES_S}" if kind in network_mounts.WITH_ACTIMEO else ""
+    with served(kind, base, lab, options) as site:
         tries = {server.name: site.tries(server, "behind") for server in site.servers}
         warm(sum(tries.values(), []))
         counts = {}
@@ -217,3 +220,24 @@ def test_unmount(kind, base, lab, capsys):
             time.sleep(UNUSED_S)
             counts[name] = 0 if unmounted(site.mount) else 1
     row(capsys, kind, "umount", counts, 1)
+
+
+@pytest.mark.parametrize("name", ("stock", "flashpache"))
+def test_an_automounted_directory_expires(base, lab, name, capsys):
+    """Without requests automount unmounts it, as under a stock httpd. The next request mounts it again and shows what changed meanwhile."""
+    with network_mounts.automounted(base / f"auto-{name}/www", EXPIRES_S) as mount:
+        tree.put(mount.behind / "file.txt", "old\n")
+        server = (lab.stock("automount-stock", mount.at, config=PATIENT).start() if name == "stock"
+                  else lab.under_test("automount-flashpache", mount.at, config=PATIENT))
+        connection = Quick(server.port)
+        for _ in range(ROUNDS):
+            assert connection.ask("/file.txt").body == b"old\n"
+            time.sleep(PAUSE_S)
+        began = time.monotonic()
+        wait_for(lambda: not network_mounts.is_mounted(mount.at), "the mount to expire", 60)
+        with capsys.disabled():
+            print(f"\n{name:10} expired after {time.monotonic() - began:.0f} s")
+        tree.put(mount.behind / "file.txt", "new\n")
+        assert becomes_true(lambda: connection.ask("/file.txt").body == b"new\n")
+        assert network_mounts.is_mounted(mount.at)
+        lab.end()
