@@ -39,8 +39,9 @@ def make(behind, files, size):
         os.utime(path, (LONG_AGO, LONG_AGO))
 
 
-def server(name, base, root, mpm="event", override="None"):
+def server(name, base, root, mpm="event", override="None", config="", ttl_ms=None):
     """One of SERVERS on the documents (a context manager)."""
-    config = (f"KeepAliveTimeout 7200\nMaxKeepAliveRequests 0\n<Directory {root}>\nAllowOverride {override}\n</Directory>\n"
-              f"{network_mounts.manual_advice(root)}")
-    return SERVERS[name](base, name, root, mpm=mpm, config=config)
+    settings = {"daemon_settings": {"ttl_ms": ttl_ms}} if ttl_ms and name != "stock" else {}
+    config += (f"KeepAliveTimeout 7200\nMaxKeepAliveRequests 0\n<Directory {root}>\nAllowOverride {override}\n</Directory>\n"
+               f"{network_mounts.manual_advice(root)}")
+    return SERVERS[name](base, name, root, mpm=mpm, config=config, **settings)
