@@ -37,8 +37,8 @@
 #define ENTRIES_PARTS  8
 #define CONTENTS_PARTS 4
 
-/* There may be one directory, link or content, and one absent name, for so many bytes of their memory. An entry takes about 600, and 1.5 KB more
- * if it is watched. */
+/* There may be one directory, link or content, and one absent name, for so many bytes of their memory. An entry
+ * takes about 600, and 1.5 KB more if it is watched. */
 #define ENTRY_BYTES 1024
 
 #define LOOKUPS_MOST 4096 /* that wait for a worker, and that are under way */
