@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <ev.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -267,6 +268,23 @@ static bool has_calls(void)
     return call == NULL;
 }
 
+/* Another daemon may get an instance that is missing for now, so this one does not go on with answers that are late. */
+static bool may_watch(struct flashpached *d)
+{
+    if (fp_watch_open(&d->watch))
+        return true;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+        fp_log(FP_LOG_ERROR, 43,
+               "no inotify (%m), so nothing is served from here, and httpd serves as without Flashpache: raise "
+               "fs.inotify.max_user_instances");
+        return false;
+    }
+    fp_log(FP_LOG_WARNING, 43,
+           "no inotify (%m): changes are seen after ttl_ms; allow inotify's calls in the filter (seccomp) of the "
+           "container or service");
+    return true;
+}
+
 /* Uses the rights of root and drops them, before anything is shared. */
 static bool prepare(struct flashpached *d)
 {
@@ -289,11 +307,7 @@ static bool prepare(struct flashpached *d)
         return false;
     }
     fp_check_log(d->conf);
-    if (!fp_watch_open(&d->watch))
-        fp_log(FP_LOG_WARNING, 43,
-               "no inotify (%m): changes are seen after ttl_ms; raise fs.inotify.max_user_instances, or "
-               "allow inotify's calls in the filter (seccomp) of the container or service");
-    return fp_keyed_hash_init() == 0;
+    return fp_keyed_hash_init() == 0 && may_watch(d);
 }
 
 static void forget_watch(void *ctx, const struct fp_watch_key *key)

@@ -73,6 +73,17 @@ def test_no_watches_left(start, file, flashpachectl):
 
 
 @pytest.mark.alone
+def test_no_instance_left(lab, root):
+    """Processes of the daemon's user have them all: it serves nothing, rather than what was. Who started it tries again."""
+    daemon = lab.daemon(root.name)
+    with inotify("max_user_instances", 0):
+        with pytest.raises(ChildProcessError):
+            daemon.start()
+        assert "FP0043 error: no inotify (Too many open files)" in daemon.log_text()
+    daemon.start()
+
+
+@pytest.mark.alone
 def test_what_is_in_use_gets_a_watch(start, root, file):
     """Files that were asked for once give up theirs."""
     for number in range(ONCE):
