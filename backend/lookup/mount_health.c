@@ -264,8 +264,7 @@ static void look_after(void *ctx, uint32_t mount)
     }
     if (fp_breaker_check(health->breaker, mount, at.oldest_ms, now))
         on_opened(health, mount);
-    if (fp_breaker_is_open(health->breaker, mount))
-        fp_worker_pool_replace_last(health->deps.workers, mount);
+    fp_worker_pool_make_room(health->deps.workers, mount, fp_breaker_is_open(health->breaker, mount));
     fp_breaker_hung(health->breaker, mount, at.hung);
     if (fp_breaker_probe(health->breaker, mount, now)
         && !send_probe(health, mount, probe_path(health, point)))

@@ -101,11 +101,22 @@ fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct 
     return FP_OK;
 }
 
+/* How many of the workers that the mounts share are at work, if one of a mount counts for none of them. */
+static unsigned shared(const struct fp_mount_queues *q)
+{
+    const struct fp_mount_queue *queue;
+    unsigned n = 0;
+
+    TAILQ_FOREACH(queue, &q->all, link)
+        n += queue->working > 1 ? queue->working - 1 : 0;
+    return n;
+}
+
 static bool may_begin(const struct fp_mount_queues *q, const struct fp_mount_queue *queue)
 {
     const struct fp_waiting *w = TAILQ_FIRST(&queue->waiting);
 
-    return w != NULL && queue->working < q->workers
+    return w != NULL && (queue->working == 0 || shared(q) + 1 < q->workers)
            && queue->working + queue->dying < q->workers + (w->probe ? 1 : 0);
 }
 
@@ -197,7 +208,7 @@ bool fp_mount_queues_crowded(const struct fp_mount_queues *q, uint32_t mount)
 {
     const struct fp_mount_queue *queue = find(q, mount);
 
-    return queue != NULL && queue->working + queue->dying > q->workers;
+    return queue != NULL && queue->working > 1 && shared(q) >= q->workers;
 }
 
 void fp_mount_queues_left(struct fp_mount_queues *q, struct fp_waiting *w)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks that wait for a worker: a queue for each mounted file system, served in turn,
- * in each first come first served.  A mount may have a limited number of workers
- * at a time, and at most half of all that may wait.  So a mount that does not
- * answer leaves workers and places to wait for the others.
+ * in each first come first served.  Each mount may have one worker.  The mounts share a
+ * limited number of further ones.  A mount may have at most half of all that may wait.  So
+ * mounts that are slow, or do not answer, leave workers and places to wait for the others.
  *
  * A killed worker that hangs in the kernel still
  * counts against its mount, until the mount answers or the worker is dead.  So no more
@@ -30,7 +30,7 @@ struct fp_waiting {
 
 struct fp_mount_queues {
     TAILQ_HEAD(, fp_mount_queue) all; /* the first is the one whose turn is next */
-    unsigned workers;                 /* that may be at one mount */
+    unsigned workers;                 /* that may be at one mount: its own one, and all that are shared */
     size_t max_waiting, waiting;
 };
 
@@ -59,7 +59,7 @@ size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount);
 
 /* The worker that was at w's mount is at another one, whatever the limit there: FP_OK or FP_NOMEM. */
 fp_status fp_mount_queues_move(struct fp_mount_queues *q, struct fp_waiting *w, uint32_t mount);
-/* True if the mount has more workers, dying ones included, than may be there. */
+/* True if the mount has some of the shared workers, and more of these are at work than may be. */
 bool fp_mount_queues_crowded(const struct fp_mount_queues *q, uint32_t mount);
 
 /* The worker that was at w's mount is not there any more. */

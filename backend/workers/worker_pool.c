@@ -724,13 +724,18 @@ static struct worker *last_at(struct fp_worker_pool *pool, uint32_t mount)
     return last;
 }
 
-void fp_worker_pool_replace_last(struct fp_worker_pool *pool, uint32_t mount)
+void fp_worker_pool_make_room(struct fp_worker_pool *pool, uint32_t mount, bool out)
 {
-    const bool starved = pool->queues.waiting > 0 && find_idle(pool, true) == NULL;
-    struct worker *p = starved || fp_mount_queues_crowded(&pool->queues, mount) ? last_at(pool, mount) : NULL;
+    struct worker *p;
 
-    if (p != NULL)
-        lose(p, FP_UNAVAILABLE);
+    do {
+        const bool starved = pool->queues.waiting > 0 && find_idle(pool, true) == NULL;
+        const bool crowded = fp_mount_queues_crowded(&pool->queues, mount);
+
+        p = (starved && crowded) || (out && (starved || crowded)) ? last_at(pool, mount) : NULL;
+        if (p != NULL)
+            lose(p, out ? FP_UNAVAILABLE : FP_BUSY);
+    } while (p != NULL && !out);
 }
 
 struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *pool)

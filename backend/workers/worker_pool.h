@@ -30,7 +30,7 @@ struct fp_worker_pool_settings {
     uint32_t timeout_ms;                /* for one walk, then its worker is killed */
     size_t max_queue;                   /* walks waiting for a worker; half of them at one mount */
     uint32_t probe_timeout_ms;          /* the same for a probe */
-    unsigned mount_workers;             /* at one mount at a time; at least 1 */
+    unsigned mount_workers;             /* at one mount at a time, of which one is not shared; at least 1 */
     const struct fp_monitor *monitor;   /* starts spawners; must outlive the pool */
     struct fp_whereabouts *whereabouts; /* of the workers, the same; NULL: they do not report it */
 };
@@ -92,10 +92,11 @@ typedef bool fp_worker_strayed(void *strayed_ctx, void *ctx, uint32_t from, uint
 void fp_worker_pool_track(struct fp_worker_pool *pool, fp_worker_strayed *strayed, void *strayed_ctx);
 
 /*
- * A mount is out of service.  Its workers may be more than its limit, or leave none for walks that
- * wait.  Then the one that came last there is killed and replaced.  Its walk is FP_UNAVAILABLE.
+ * Kills and replaces workers at the mount that came last there, by links or from other mounts, so that walks that
+ * wait find a worker.  out: the mount is out of service: one, if no worker is idle or they are more than its limit.
+ * Its walk is FP_UNAVAILABLE. Otherwise, if no worker is idle, all those that could not begin there (FP_BUSY).
  */
-void fp_worker_pool_replace_last(struct fp_worker_pool *pool, uint32_t mount);
+void fp_worker_pool_make_room(struct fp_worker_pool *pool, uint32_t mount, bool out);
 
 /* Workers that were killed at the mount and hang in the kernel count against its limit no more: it is gone.
  * Those of one that answers again end by themselves, but for what it still does not answer. */

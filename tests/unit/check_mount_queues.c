@@ -89,25 +89,57 @@ START_TEST(no_more_workers_than_allowed)
 }
 END_TEST
 
+/* Two mounts that hold all the workers that are shared leave one of its own to each of the others. */
+START_TEST(each_mount_has_a_worker)
+{
+    for (unsigned i = 0; i < 3; i++)
+        put(1, i);
+    for (unsigned i = 3; i < 6; i++)
+        put(2, i);
+    ck_assert_int_eq(take(), 0);
+    ck_assert_int_eq(take(), 3);
+    ck_assert_int_eq(take(), 1);
+    ck_assert_int_eq(take(), -1);
+    put(3, 6);
+    put(3, 7);
+    ck_assert_int_eq(take(), 6);
+    ck_assert_int_eq(take(), -1);
+    left(1);
+    ck_assert_int_eq(take(), 4);
+    left(6);
+    ck_assert_int_eq(take(), 7);
+    ck_assert_int_eq(take(), -1);
+    left(0);
+    left(3);
+    left(4);
+    left(7);
+    ck_assert_int_eq(take(), 2);
+    ck_assert_int_eq(take(), 5);
+    left(2);
+    left(5);
+}
+END_TEST
+
 /* A worker is where its walk has come to: it frees a place here, and takes one there. */
 START_TEST(a_walk_goes_to_another_mount)
 {
     for (unsigned i = 0; i < 3; i++)
         put(1, i);
     put(2, 3);
-    put(2, 4);
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 3; i++)
         ck_assert_int_ne(take(), -1);
     ck_assert_int_eq(take(), -1);
+    ck_assert_int_eq((int)fp_mount_queues_move(&queues, &all[0], 7), FP_OK);
+    ck_assert_int_eq(take(), 2);
+    ck_assert_int_eq(take(), -1);
+    ck_assert_int_eq((int)fp_mount_queues_move(&queues, &all[1], 2), FP_OK);
+    ck_assert(!fp_mount_queues_crowded(&queues, 2));
     ck_assert_int_eq((int)fp_mount_queues_move(&queues, &all[0], 2), FP_OK);
     ck_assert(fp_mount_queues_crowded(&queues, 2));
     ck_assert(!fp_mount_queues_crowded(&queues, 1));
-    ck_assert_int_eq(take(), 2);
     left(0);
     ck_assert(!fp_mount_queues_crowded(&queues, 2));
-    /* To a mount of which nothing is known. */
-    ck_assert_int_eq((int)fp_mount_queues_move(&queues, &all[1], 7), FP_OK);
-    for (unsigned i = 1; i < 5; i++)
+    for (unsigned i = 1; i < 4; i++)
         left(i);
 }
 END_TEST
@@ -225,6 +257,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, first_come_first_served);
     tcase_add_test(t, mounts_in_turn);
     tcase_add_test(t, no_more_workers_than_allowed);
+    tcase_add_test(t, each_mount_has_a_worker);
     tcase_add_test(t, half_of_the_places);
     tcase_add_test(t, a_walk_goes_to_another_mount);
     tcase_add_test(t, end_of_all_that_wait);
