@@ -44,6 +44,8 @@ struct side {
 static struct lane *lanes;      /* FP_CLOSERS of them; NULL: not started */
 static atomic_flag *hanging_up; /* shared with the closers: one of them does, or did, so */
 static struct side sides[FP_CLOSERS];
+static fp_closer_is_local *is_local; /* NULL: every mount is */
+static void *is_local_ctx;
 static size_t limit; /* a multiple of BITS */
 
 /* ---- a closer ---- */
@@ -126,14 +128,16 @@ be_closer(struct lane *lane, pid_t parent, const struct fp_sandbox *sandbox)
 
 /* ---- the daemon ---- */
 
-/* The lane of that mount if any of its descriptors wait, else an idle one, else the one with the
- * fewest. */
+/* The lane of that mount if any of its descriptors wait, else an idle one. Else a local file system's wait for
+ * other local ones, as no others have the first lane. The rest have the lane with the fewest. */
 static unsigned choose(uint32_t mount)
 {
-    unsigned best = 0;
-    uint32_t fewest = UINT32_MAX;
+    const bool local = is_local == NULL || is_local(is_local_ctx, mount);
+    const unsigned first = local ? 0 : 1;
+    uint32_t fewest = local ? 1 : UINT32_MAX;
+    unsigned best = first;
 
-    for (unsigned i = 0; i < FP_CLOSERS; i++) {
+    for (unsigned i = first; i < FP_CLOSERS; i++) {
         const uint32_t waiting = atomic_load(&lanes[i].waiting);
 
         if (waiting > 0 && sides[i].mount == mount)
@@ -233,6 +237,12 @@ int fp_closer_start(size_t n, const struct fp_sandbox *sandbox, pid_t pids_r[FP_
     return 0;
 }
 
+void fp_closer_set_local(fp_closer_is_local *tell, void *ctx)
+{
+    is_local = tell;
+    is_local_ctx = ctx;
+}
+
 size_t fp_closer_waiting(void)
 {
     size_t n = 0;
@@ -244,6 +254,8 @@ size_t fp_closer_waiting(void)
 
 bool fp_closer_is_stuck(uint32_t mount, uint64_t now_ms)
 {
+    const unsigned own = lanes != NULL ? choose(mount) : 0;
+
     for (unsigned i = 0; lanes != NULL && i < FP_CLOSERS; i++) {
         const uint32_t closed = atomic_load(&lanes[i].closed);
         const uint32_t waiting = atomic_load(&lanes[i].waiting);
@@ -251,7 +263,7 @@ bool fp_closer_is_stuck(uint32_t mount, uint64_t now_ms)
         if (waiting < STUCK_LEAST || closed != sides[i].closed) {
             sides[i].closed = closed;
             sides[i].since_ms = now_ms;
-        } else if (sides[i].mount == mount && now_ms - sides[i].since_ms >= STUCK_MS) {
+        } else if (i == own && now_ms - sides[i].since_ms >= STUCK_MS) {
             return true;
         }
     }

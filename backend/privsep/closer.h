@@ -9,8 +9,8 @@
  * closed there would not help.  They are no threads of the daemon: a process with a thread that hangs in
  * the kernel cannot end.
  *
- * There are FP_CLOSERS of them.  One mount is served by one of them at a time, so closing goes on while
- * fewer file systems than that hang.
+ * There are FP_CLOSERS of them.  One mount is served by one of them at a time.  One of them serves local file systems
+ * alone, so their files are closed however many others hang.
  */
 #ifndef FP_CLOSER_H
 #define FP_CLOSER_H
@@ -31,12 +31,16 @@ struct fp_sandbox;
  */
 int fp_closer_start(size_t limit, const struct fp_sandbox *sandbox, pid_t pids_r[FP_CLOSERS]);
 
+/* Tells whether a mount is a local file system; false if that is not known. */
+typedef bool fp_closer_is_local(void *ctx, uint32_t mount);
+void fp_closer_set_local(fp_closer_is_local *tell, void *ctx);
+
 /* How many descriptors wait to be closed, the one that is being closed included. */
 size_t fp_closer_waiting(void);
 
 /*
- * True if many descriptors of that mount wait and none was closed for a second: no more of them should be
- * opened.  now_ms: clock.h.
+ * True if a descriptor of that mount would wait behind many others, of which none was closed for a second: no more
+ * of them should be opened.  now_ms: clock.h.
  */
 bool fp_closer_is_stuck(uint32_t mount, uint64_t now_ms);
 

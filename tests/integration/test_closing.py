@@ -28,6 +28,7 @@ FILES = 100
 WAIT_MS = 300
 LOOK_MS = 60_000            # a killed worker would let the close go on
 WORKERS = 4
+HUNG = 6                    # file systems: more than processes that close
 OK, UNAVAILABLE = 0, 23     # statuses
 
 
@@ -122,6 +123,30 @@ def ask_while_closes_hang(world):
     world.mount.behave("hang-flush")
     assert world.ask("slow/file0.txt") == OK
     wait_for(lambda: world.stats()["closing"] >= 1, "a close to wait")
+
+
+def test_local_files_are_closed_while_others_hang(lab, base):
+    """However many file systems hang."""
+    world = World(lab, base, "many", workers=4 * HUNG, content_file_max=0)
+    mounts = [world.mount] + [Closable(world.mount.program, world.mount.source, world.root / f"slow{i}") for i in range(1, HUNG)]
+    try:
+        for mount in mounts:
+            if mount is not world.mount:
+                mount.mount()
+            mount.behave("hang-flush")
+            assert world.ask(f"{mount.target.name}/file0.txt") == OK
+        wait_for(lambda: world.stats()["closing"] >= HUNG, "closes to wait")
+        waiting = world.stats()["closing"]
+        for _ in range(3):
+            assert world.learn("local") == [OK] * FILES
+            assert world.purge("local") >= FILES
+        wait_for(lambda: world.stats()["closing"] <= waiting, "all of the local files to be closed")
+    finally:
+        for mount in mounts[1:]:
+            mount.behave("normal")
+        world.end()
+        for mount in mounts[1:]:
+            mount.unmount()
 
 
 def test_it_ends_while_closes_hang(world):
