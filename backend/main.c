@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "admin/control.h"
-#include "admin/hot.h"
 #include "admin/latency.h"
 #include "admin/slow.h"
 #include "admin/stats.h"
@@ -387,7 +386,6 @@ static void set_reports(struct flashpached *d)
                                                [FP_REPORT_MOUNTS] = { fp_observer_mount_line, &d->observer },
                                                [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
                                                [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
-                                               [FP_REPORT_HOT] = { fp_hot_line, d->observer.hot },
                                                [FP_REPORT_ABOUT] = { fp_about_line, &d->about } } };
     fp_dispatch_set_observer(d->dispatch, &d->observer);
 }

@@ -93,7 +93,6 @@ enum ctl_exit ctl_lookup(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);
-enum ctl_exit ctl_top(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_php(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv);

@@ -96,7 +96,6 @@ void ctl_json_rows(struct ctl_json *j, const char *key, const struct fp_word *fo
     union {
         struct fp_report_mount mount;
         struct fp_report_latency latency;
-        struct fp_report_hot hot;
         struct fp_report_slow slow;
     } row;
     char *line;

@@ -12,7 +12,7 @@
 void ctl_json_stats(struct ctl_json *j, const char *report);
 /* "daemon" */
 void ctl_json_about(struct ctl_json *j, const char *report);
-/* An array of the report's rows, of mounts, latencies, slow lookups or hot paths; cuts the report. */
+/* An array of the report's rows, of mounts, latencies or slow lookups; cuts the report. */
 void ctl_json_rows(struct ctl_json *j, const char *key, const struct fp_word *form, char *report);
 
 #endif

@@ -19,7 +19,6 @@ static const struct {
     [FP_REPORT_STATS] = { "stats", offsetof(struct ctl_reports, stats) },
     [FP_REPORT_LATENCY] = { "latency", offsetof(struct ctl_reports, latency) },
     [FP_REPORT_SLOW] = { "slow lookups", offsetof(struct ctl_reports, slow) },
-    [FP_REPORT_HOT] = { "hot paths", offsetof(struct ctl_reports, hot) },
     [FP_REPORT_ABOUT] = { "state", offsetof(struct ctl_reports, about) },
 };
 

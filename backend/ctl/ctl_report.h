@@ -19,7 +19,7 @@ char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r
 
 /* Reads several, of which 0 ends the list, until one fails; the rest stays NULL. */
 struct ctl_reports {
-    char *mounts, *stats, *latency, *slow, *hot, *about;
+    char *mounts, *stats, *latency, *slow, *about;
 };
 enum ctl_exit ctl_read_reports(const struct ctl *ctl, const enum fp_report *wanted, struct ctl_reports *r);
 void ctl_free_reports(struct ctl_reports *r);

@@ -196,8 +196,6 @@ static const struct command {
       true },
     { "php", "  php                      calls on files of processes with libflashpache_files.so\n", ctl_php,
       true },
-    { "top", "  top [-n TIMES] [-d SECONDS]\n" INDENT "hot paths, slow lookups and mounts, every second\n",
-      ctl_top, true },
     { "stats", "  stats [--latency]\n" INDENT "counters; or the latency of lookups on each mount\n",
       ctl_stats, true },
     { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts,

@@ -50,7 +50,6 @@ struct fp_dispatch {
     struct fp_publisher publisher;
     struct fp_restore *restore; /* NULL: nothing was to be restored */
     struct fp_dispatch_settings settings;
-    struct fp_observer *observer;     /* NULL: none */
     struct fp_dispatch_counts counts; /* less those of the questions, the walks and the health */
     struct fp_answer answer;          /* from the cache, while a question is answered */
     ev_timer evict;                   /* while there is something to evict, or memory to give back */
@@ -87,7 +86,6 @@ static bool refresh(void *ctx)
         const struct fp_lookup l = { .path = next.path, .path_len = next.len, .hint = true };
         struct fp_expected at;
 
-        fp_observe_hit(d->observer, next.path, next.len);
         if (fp_walk_find(d->walks, &l) != NULL)
             continue;
         at = fp_mount_health_expect(d->health, l.path, l.path_len);
@@ -260,7 +258,6 @@ void fp_dispatch_lookup(struct fp_dispatch *d, struct fp_connection *conn, uint6
     }
     relieve(d);
     fp_coherence_catch_up(d->coherence);
-    fp_observe_hit(d->observer, l->path, l->path_len);
     if (!ev_is_active(&d->idle))
         ev_timer_again(d->loop, &d->idle);
     if (is_known(d, l)) {
@@ -426,7 +423,6 @@ void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *s
 
 void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer)
 {
-    d->observer = observer;
     observer->health = d->health;
     fp_walks_set_observer(d->walks, observer);
 }

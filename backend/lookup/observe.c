@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "admin/hot.h"
 #include "admin/latency.h"
 #include "admin/slow.h"
 #include "base/clock.h"
@@ -38,8 +37,7 @@ int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence
     o->health = NULL;
     o->latency = fp_latency_create(is_mounted, o);
     o->slow = fp_slow_create();
-    o->hot = fp_hot_create();
-    if (o->latency != NULL && o->slow != NULL && o->hot != NULL)
+    if (o->latency != NULL && o->slow != NULL)
         return 0;
     fp_observer_clear(o);
     return -1;
@@ -49,13 +47,6 @@ void fp_observer_clear(struct fp_observer *o)
 {
     fp_latency_destroy(&o->latency);
     fp_slow_destroy(&o->slow);
-    fp_hot_destroy(&o->hot);
-}
-
-void fp_observe_hit(struct fp_observer *o, const char *path, size_t len)
-{
-    if (o != NULL)
-        fp_hot_asked(o->hot, path, len, fp_now_ms());
 }
 
 /* A worker measures its own walks; for a worker that was killed only the time is known. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes single lookups for operators: how long walks take on each mount, which were slow,
- * which paths are asked for most.  Reports (control.h) show these notes.  All functions run on
- * the loop.
+ * Notes single walks for operators: how long they take on each mount, and which were slow.  Reports
+ * (control.h) show these notes.  All functions run on the loop.
  */
 #ifndef FP_OBSERVE_H
 #define FP_OBSERVE_H
@@ -12,7 +11,6 @@
 
 struct fp_answer;
 struct fp_coherence;
-struct fp_hot;
 struct fp_latency;
 struct fp_lookup;
 struct fp_mount_health;
@@ -26,15 +24,11 @@ struct fp_observer {
     struct fp_mount_health *health; /* NULL: each mount is in service */
     struct fp_latency *latency;
     struct fp_slow *slow;
-    struct fp_hot *hot;
 };
 
 /* Returns 0, or -1 if there is no memory. */
 int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts);
 void fp_observer_clear(struct fp_observer *o);
-
-/* To be called when a client asks for the path, or uses a lease on it. */
-void fp_observe_hit(struct fp_observer *o, const char *path, size_t len);
 
 /* A walk that has ended, as fp_worker_done says; mount: where it was expected to be. */
 struct fp_observed {

@@ -27,7 +27,7 @@ struct fp_health {
     apr_array_header_t *findings; /* of struct fp_finding, the worst first */
 };
 
-/* The health by f, a snapshot of depth FP_SNAPSHOT_ALL. */
+/* The health by f, a snapshot of all. */
 struct fp_health fp_health_of(apr_pool_t *p, const struct fp_snapshot *f);
 
 /* "healthy", "degraded", "down". */

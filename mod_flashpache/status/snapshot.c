@@ -132,14 +132,6 @@ static void read_latency(char *line, apr_array_header_t *rows)
         APR_ARRAY_PUSH(rows, struct fp_report_latency) = l;
 }
 
-static void read_hot(char *line, apr_array_header_t *rows)
-{
-    struct fp_report_hot h;
-
-    if (fp_report_read(fp_hot_form, line, &h))
-        APR_ARRAY_PUSH(rows, struct fp_report_hot) = h;
-}
-
 static void read_slow(char *line, apr_array_header_t *rows)
 {
     struct fp_report_slow s;
@@ -180,31 +172,27 @@ static fp_status ask(struct fp_client *client, enum fp_report what, read_line *r
 }
 
 /* Uses a connection of its own: requests wait longer, and the page must not use their back-off. */
-void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_depth depth)
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool all)
 {
     struct fp_client *client = new_client(daemon_socket, PATIENCE_MS, 1);
     const struct {
-        enum fp_snapshot_depth from;
         enum fp_report what;
         read_line *read;
         apr_array_header_t **rows;
         apr_size_t size;
     } reports[] = {
-        { FP_SNAPSHOT_COUNTERS, FP_REPORT_STATS, read_counter, &f->from_daemon,
-          sizeof(struct fp_snapshot_counter) },
-        { FP_SNAPSHOT_MOUNTS, FP_REPORT_MOUNTS, read_mount, &f->mounts, sizeof(struct fp_report_mount) },
-        { FP_SNAPSHOT_MOUNTS, FP_REPORT_LATENCY, read_latency, &f->latencies,
-          sizeof(struct fp_report_latency) },
-        { FP_SNAPSHOT_ALL, FP_REPORT_HOT, read_hot, &f->hot, sizeof(struct fp_report_hot) },
-        { FP_SNAPSHOT_ALL, FP_REPORT_SLOW, read_slow, &f->slow, sizeof(struct fp_report_slow) },
-        { FP_SNAPSHOT_MOUNTS, FP_REPORT_ABOUT, read_fact, &f->about, sizeof(struct fp_snapshot_fact) },
+        { FP_REPORT_STATS, read_counter, &f->from_daemon, sizeof(struct fp_snapshot_counter) },
+        { FP_REPORT_MOUNTS, read_mount, &f->mounts, sizeof(struct fp_report_mount) },
+        { FP_REPORT_LATENCY, read_latency, &f->latencies, sizeof(struct fp_report_latency) },
+        { FP_REPORT_SLOW, read_slow, &f->slow, sizeof(struct fp_report_slow) },
+        { FP_REPORT_ABOUT, read_fact, &f->about, sizeof(struct fp_snapshot_fact) },
     };
 
     f->socket = daemon_socket;
     f->daemon = client != NULL ? FP_OK : FP_NOMEM;
     for (unsigned i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
         *reports[i].rows = apr_array_make(r->pool, 16, (int)reports[i].size);
-        if (f->daemon == FP_OK && depth >= reports[i].from)
+        if (f->daemon == FP_OK && (all || i == 0))
             f->daemon = ask(client, reports[i].what, reports[i].read, *reports[i].rows);
     }
     fp_client_destroy(&client);

@@ -38,16 +38,8 @@ struct fp_snapshot {
     apr_array_header_t *from_daemon; /* of struct fp_snapshot_counter */
     apr_array_header_t *mounts;      /* of struct fp_report_mount */
     apr_array_header_t *latencies;   /* of struct fp_report_latency */
-    apr_array_header_t *hot;         /* of struct fp_report_hot, the hottest first */
     apr_array_header_t *slow;        /* of struct fp_report_slow, the longest first */
     apr_array_header_t *about;       /* of struct fp_snapshot_fact */
-};
-
-/* Which numbers the daemon is asked for; each depth has those before it, too. */
-enum fp_snapshot_depth {
-    FP_SNAPSHOT_COUNTERS,
-    FP_SNAPSHOT_MOUNTS, /* and their latencies, and facts of the daemon */
-    FP_SNAPSHOT_ALL
 };
 
 /* As fp_client_create(). */
@@ -65,8 +57,9 @@ void fp_snapshot_init(apr_pool_t *pconf, server_rec *s, const char *socket, fp_s
 /* Takes the module's numbers; does not ask the daemon. */
 void fp_snapshot_count(request_rec *r, struct fp_snapshot *f);
 
-/* Takes the daemon's numbers. Waits at most half a second to connect, and for each answer. */
-void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, enum fp_snapshot_depth depth);
+/* Takes the daemon's counters, or all of its reports. Waits at most half a second to connect, and for each
+ * answer. */
+void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool all);
 
 /* 0: the daemon has no counter of that name, or did not answer. */
 apr_uint64_t fp_snapshot_counter(const struct fp_snapshot *f, const char *name);

@@ -48,7 +48,6 @@ static void set_refresh(request_rec *r)
 int fp_status_respond(request_rec *r, bool allowed)
 {
     void (*write)(request_rec *, const struct fp_snapshot *) = fp_status_page;
-    enum fp_snapshot_depth depth = FP_SNAPSHOT_ALL;
     const char *type = "text/html; charset=utf-8";
     struct fp_snapshot f;
 
@@ -65,11 +64,9 @@ int fp_status_respond(request_rec *r, bool allowed)
         return HTTP_METHOD_NOT_ALLOWED;
     if (argument(r, "prometheus") != NULL) {
         write = fp_status_metrics;
-        depth = FP_SNAPSHOT_MOUNTS;
         type = "text/plain; version=0.0.4; charset=utf-8";
     } else if (argument(r, "auto") != NULL) {
         write = fp_status_lines;
-        depth = FP_SNAPSHOT_COUNTERS;
         type = "text/plain; charset=utf-8";
     }
     ap_set_content_type(r, type);
@@ -78,7 +75,7 @@ int fp_status_respond(request_rec *r, bool allowed)
     if (r->header_only)
         return OK;
     fp_snapshot_count(r, &f);
-    fp_snapshot_ask(r, &f, depth);
+    fp_snapshot_ask(r, &f, write != fp_status_lines);
     write(r, &f);
     return OK;
 }

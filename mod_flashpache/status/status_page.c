@@ -17,7 +17,6 @@
 #include "status/snapshot.h"
 
 #define MOST_HOSTS 20 /* hosts with a bar; the table of all counters has the others */
-#define MOST_HOT   10
 #define MOST_SLOW  5
 
 /* ---- the top ---- */
@@ -247,28 +246,6 @@ static void write_reasons(request_rec *r, const struct fp_snapshot_host *t)
 
 /* ---- paths ---- */
 
-static void write_hot(request_rec *r, const struct fp_snapshot *f)
-{
-    const struct fp_report_hot *hot = (const struct fp_report_hot *)f->hot->elts;
-
-    if (f->hot->nelts == 0)
-        return;
-    ap_rputs("<h2>Paths that the daemon is asked for most</h2>\n<table class=\"words\">\n"
-             "<thead><tr><th class=\"n\">questions</th><th>path</th></tr></thead>\n",
-             r);
-    for (int i = 0; i < f->hot->nelts && i < MOST_HOT; i++) {
-        const unsigned share = (unsigned)(hot[0].asked > 0 ? hot[i].asked * 100 / hot[0].asked : 0);
-
-        ap_rprintf(r, "<tr><td class=\"n\" style=\"--share:%u%%\">%s</td><td>", share,
-                   fp_html_number(r->pool, hot[i].asked));
-        fp_html_code(r, hot[i].path);
-        ap_rputs("</td></tr>\n", r);
-    }
-    ap_rputs("</table>\n<p class=\"quiet\">Estimated, over the last half minute or so. Requests that httpd "
-             "answers from its own memory ask nothing.</p>\n",
-             r);
-}
-
 static void write_slow_one(request_rec *r, const struct fp_report_slow *s)
 {
     ap_rputs("<tr><td>", r);
@@ -306,7 +283,6 @@ void fp_status_page(request_rec *r, const struct fp_snapshot *f)
     write_reasons(r, &f->total);
     fp_status_write_mounts(r, f);
     write_slow(r, f);
-    write_hot(r, f);
     fp_status_write_raw(r, f);
     ap_rputs("<footer><a href=\"?refresh=5\">refresh every 5 s</a> <a href=\"?auto\">for scripts</a> "
              "<a href=\"?prometheus\">for Prometheus</a></footer>\n</body>\n</html>\n",

@@ -105,20 +105,6 @@ def test_check(server, document, ctl, flashpachectl, base):
     assert made["bad"] == len([one for one in made["checks"] if one["verdict"] == "BAD"]) == 1
 
 
-def test_top(server, root, document, ctl):
-    with wire.greet(server.daemon.socket) as conn:
-        for _ in range(400):
-            wire.ask(conn, wire.whole_lookup(root / ODD / "f.txt"))
-        found, text = document("top"), ctl("top", "-n", "1")
-        assert found["interval_ms"] >= 1000 and set(found["per_second"]) == {
-            "hits", "misses", "joined", "refreshed", "changes"}
-        hot = found["hot"][0]
-        assert hot["path"] == escaped(root / ODD / "f.txt") and hot["asked"] > 50
-        assert hot["path"] in text.split("asked  path\n")[1].splitlines()[0]
-        assert found["stats"]["connections"] >= 1
-    assert ctl("top", "--json", "--times", "2", code=2) == ""
-
-
 def test_slow_lookups(lab, base, flashpachectl, slow_directory):
     source = base / "slow-source"
     tree.put(source / ODD / "f.txt", "x\n")
@@ -227,7 +213,7 @@ def test_list_of_a_configuration(lab, flashpachectl):
 
 
 def test_without_a_daemon_there_is_no_half_of_a_document(flashpachectl, base):
-    for command in (["status"], ["top"], ["stats"], ["mounts"], ["lookup", "/a"], ["explain", "/a"]):
+    for command in (["status"], ["stats"], ["mounts"], ["lookup", "/a"], ["explain", "/a"]):
         finished = flashpachectl("-s", base / "nobody.sock", "--json", *command)
         assert (finished.returncode, finished.stdout) == (3, "") and "nobody.sock" in finished.stderr
 
@@ -249,7 +235,7 @@ def test_fields_are_documented(server, root, document):
             found.update(value)
         for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             collect(one)
-    for args in (["status"], ["check"], ["stats"], ["mounts"], ["list"], ["top"], ["lookup", root / "link"],
+    for args in (["status"], ["check"], ["stats"], ["mounts"], ["list"], ["lookup", root / "link"],
                  ["explain", root / "link"]):
         collect(document(*args))
     assert {name for name in found - counters if f"`{name}`" not in guide} == set()
@@ -306,7 +292,6 @@ def test_mount_that_is_out_of_service_is_red(lab, base, flashpachectl, slow_dire
         for report, words_ in (("status", "\x1b[1;31mOUT OF SERVICE\x1b[m: the "),
                                ("mounts", f"\x1b[1;31m{place} ")):
             assert words_ in on_terminal([*command, report])
-        assert "\x1b[1;31m" in on_terminal([*command, "top", "-n", "1"])
         found = json.loads(flashpachectl("-s", daemon.socket, "list", "--json").stdout)["daemons"]
         told = next(d for d in found if d["socket"] == str(daemon.socket))
         assert told["state"] == "warning" and "1 file systems do not answer" in told["problem"]

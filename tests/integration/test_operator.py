@@ -1,16 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports to operators: statistics in all formats, slow lookups, hot paths, status, check, lookup."""
+"""Reports to operators: statistics in all formats, slow lookups, status, check, lookup."""
 
-import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
-import termios
 from pathlib import Path
 
 import pytest
@@ -114,9 +109,8 @@ def test_slow_lookup_is_logged(lab, base, flashpachectl, slow_directory):
         total, longest, _, point, told = found.groups()
         assert 1000 <= int(total) and SLOW_US // 1000 <= int(longest) <= int(total)
         assert point == str(place) and told == str(path).replace(" ", "\\040")
-        top = flashpachectl("-s", daemon.socket, "top", "-n", "1").stdout
-        assert told in top and point in top
-        assert told in flashpachectl("-s", daemon.socket, "status").stdout
+        status = flashpachectl("-s", daemon.socket, "status").stdout
+        assert told in status and point in status
         told = json.loads(flashpachectl("-s", daemon.socket, "stats", "--json").stdout)
         slow = next(one for one in told["lookups"] if one["point"] == str(place))
         assert slow["longest_us"] >= SLOW_US
@@ -265,41 +259,6 @@ def test_check_tells_of_a_daemon_that_has_to_wait(lab, flashpachectl):
         assert "FP0072" in daemon.log_text()
 
 
-def test_hot_paths(server, root, ctl):
-    with wire.greet(server.daemon.socket) as conn:
-        for _ in range(400):
-            wire.ask(conn, wire.whole_lookup(root / "two.txt"))
-    out = ctl("top", "-n", "1")
-    hot = out.split("asked  path\n")[1].splitlines()[0].split()
-    assert hot[1] == str(root / "two.txt") and int(hot[0]) > 100
-    assert ctl("top", "--times", "2").count("hits/s") == 2
-
-
-def on_terminal(command, rows, columns):
-    """The lines that a command leaves on a terminal of this size."""
-    control, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
-    subprocess.run(command, stdout=terminal, check=True, timeout=30)
-    os.close(terminal)
-    text = b""
-    with contextlib.suppress(OSError), open(control, "rb", buffering=0) as screen:
-        while part := screen.read(65536):       # at the end: EIO
-            text += part
-    return re.sub(r"\x1b\[[A-Z]", "", text.decode()).splitlines()
-
-
-def test_top_fits_the_terminal(server, root, flashpachectl):
-    """No line wraps, and the first one is on the screen, however long the report is."""
-    long = tree.put(root / ("a-long-name" * 20), "x\n")
-    with wire.greet(server.daemon.socket) as conn:
-        for number in range(400):
-            wire.ask(conn, wire.whole_lookup(long if number % 2 else root / f"absent{number % 20}"))
-    program = flashpachectl("--version").args[0]
-    lines = on_terminal([program, "-s", server.daemon.socket, "top", "-n", "1"], rows=24, columns=80)
-    assert len(lines) < 24 and max(map(len, lines)) == 80, lines
-    assert "hits/s" in lines[0] and any("..." in line and line.endswith("a-long-name") for line in lines)
-
-
 def test_level_of_the_log(lab, flashpachectl):
     with lab.daemon("levelled") as daemon:
         def run(*args):
@@ -332,8 +291,7 @@ def test_help_on_one_command(flashpachectl, base):
 
 @pytest.mark.parametrize("command", (
     ["stats", "--json", "--latency"], ["stats", "--xml"], ["status", "more"], ["check", "more"], ["lookup"],
-    ["lookup", "/a", "/b"], ["explain"], ["explain", "--links", "some", "/a"], ["top", "-n", "0"], ["top", "-d", "x"],
-    ["top", "more"], ["log-level"], ["log-level", "info", "debug"]), ids=" ".join)
+    ["lookup", "/a", "/b"], ["explain"], ["explain", "--links", "some", "/a"], ["log-level"], ["log-level", "info", "debug"]), ids=" ".join)
 def test_wrong_usage(flashpachectl, base, command):
     finished = flashpachectl("-s", base / "nobody.sock", *command)
     assert finished.returncode == 2 and finished.stdout == "" and finished.stderr
@@ -345,22 +303,8 @@ def test_prometheus_reads_the_status_page(flashpachectl, base):
     assert "/flashpache-status?prometheus" in finished.stderr
 
 
-@pytest.mark.parametrize("command", (["stats", "--json"], ["status"], ["top", "-n", "1"],
+@pytest.mark.parametrize("command", (["stats", "--json"], ["status"],
                                      ["lookup", "/a"], ["explain", "/a"], ["log-level", "info"]), ids=" ".join)
 def test_without_a_daemon(flashpachectl, base, command):
     finished = flashpachectl("-s", base / "nobody.sock", *command)
     assert finished.returncode == 3 and str(base / "nobody.sock") in finished.stderr
-
-
-@pytest.mark.parametrize("signalled", (True, False), ids=("SIGPIPE", "ignored"))
-def test_top_ends_with_its_reader(server, flashpachectl, signalled):
-    """In a pipe whose other end is closed it does not go on for ever, also where SIGPIPE is ignored."""
-    program = flashpachectl("--version").args[0]
-    with subprocess.Popen([program, "-s", str(server.daemon.socket), "top"], stdout=subprocess.PIPE, text=True,
-                          restore_signals=signalled) as running:
-        try:
-            assert "hits/s" in running.stdout.readline()
-            running.stdout.close()
-            assert running.wait(30) == (-signal.SIGPIPE if signalled else 1)
-        finally:
-            running.kill()

@@ -78,7 +78,7 @@ def commands(text):
 
 def test_commands_of_flashpachectl(ctl_usage, flashpachectl, base):
     names = commands(ctl_usage)
-    assert tags("flashpachectl.8") >= names >= {"purge", "explain", "top"}
+    assert tags("flashpachectl.8") >= names >= {"purge", "explain", "check"}
     for shell, path in COMPLETIONS.items():
         completed = NAMES[shell](path.read_text())
         assert set(completed) == names and len(completed) == len(names), shell
@@ -101,8 +101,7 @@ def test_options_of_flashpachectl(ctl_usage):
     # Accepted only to report where the numbers are now.
     options -= {"--prometheus"}
     page = set(OPTION.findall(guide("flashpachectl.md")))
-    # top's options are short in the usage.
-    assert set(OPTION.findall(ctl_usage)) | {"--times", "--delay"} == options
+    assert set(OPTION.findall(ctl_usage)) == options
     assert page == options
     for shell, path in COMPLETIONS.items():
         text = path.read_text()

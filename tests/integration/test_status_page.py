@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The status page for people: one line reports the health and the way out; the numbers stand below."""
 
-import itertools
+import contextlib
 import re
 import urllib.parse
 
@@ -16,7 +16,6 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
-HOT = "Paths that the daemon is asked for most"
 PARTS = {"lease": "Lease", "hit": "Hit", "miss": "Miss", "stale": "Stale"}
 
 
@@ -138,35 +137,15 @@ def test_down_and_up_again(site):
     assert re.search(r"\d+ of \d+ requests since httpd was started fell back", page.text_of("health"))
 
 
-def until_hot(server, path, name):
-    """The page once it shows names that begin so. Each request has a new name, so that no lease answers. The daemon
-    counts one question of eight, and forgets."""
-    numbers = itertools.count()
-
-    def told():
-        with Client(server.port) as client:
-            for _ in range(60):
-                client.get(f"/local/{urllib.parse.quote(name)}{next(numbers)}")
-        page = read(server)
-        return page if path in page.sections.get(HOT, "") else None
-    return wait_for(told, "hot paths", 60)
-
-
-def test_hot_paths(site):
-    until_hot(site.server, f"{site.root}/local/none-of-these", "none-of-these")
-
-
 def test_names_that_want_to_be_markup(lab, world):  # noqa: F811
     site = world("m<b>&")
     server = serve(lab, site, "m-httpd")
     traffic(server, site)
-    page = until_hot(server, f"{site.root}/local/{HOSTILE_NAME}", HOSTILE_NAME)
-    # Backquotes are commands in our own words alone.
-    assert "`x`" in page.text_of("code")
-    assert not {"b", "script"} & {tag for tag, _ in page.elements}
     site.mount.behave("hang")
+    with contextlib.suppress(OSError), Client(server.port, timeout=1) as client:
+        client.get(f"/slow/{urllib.parse.quote(HOSTILE_NAME)}")
     site.until_out()
-    page = read(server)
+    page = wait_for(lambda: (page := read(server)) and "`x`" in page.text_of("code") and page, "the slow lookup")
     assert page.state == "degraded" and "m&lt;b&gt;&amp;-root/slow" in page.text
     assert not {"b", "script"} & {tag for tag, _ in page.elements}
     assert str(site.mount.target) in page.text_of("health")

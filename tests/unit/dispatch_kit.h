@@ -107,13 +107,6 @@ void fp_control_answer(const struct fp_control_deps *parts, const struct fp_cont
 
 static unsigned observed, last_waited;
 
-void fp_observe_hit(struct fp_observer *o, const char *path, size_t len)
-{
-    (void)o;
-    (void)path;
-    (void)len;
-}
-
 void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
 {
     (void)o;
