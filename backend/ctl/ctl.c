@@ -19,6 +19,8 @@
 #include "wire/packet.h"
 #include "wire/socket_path.h"
 
+#define ACCESS_FILE ".htaccess" /* httpd's own default for AccessFileName */
+
 void ctl_complain(const char *format, ...)
 {
     char text[4 * FP_MAX_PATH];
@@ -136,7 +138,7 @@ bool ctl_absolute(const char *path, char *buf)
     return false;
 }
 
-bool ctl_add_name(struct fp_names *names, const char *name)
+static bool add_name(struct fp_names *names, const char *name)
 {
     size_t len = strlen(name);
 
@@ -153,24 +155,16 @@ bool ctl_add_name(struct fp_names *names, const char *name)
     return true;
 }
 
-void ctl_use_names(const struct ctl *ctl, struct fp_names *names)
-{
-    const bool given = names->n > 0;
-
-    if (!given)
-        ctl_add_name(names, CTL_ACCESS_FILE);
-    fp_client_set_names(ctl->client, names, given);
-}
-
 bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wants, struct fp_names *names)
 {
     static const struct option options[] = { { "access-file", required_argument, NULL, 'a' },
                                              { NULL, 0, NULL, 0 } };
+    bool given;
     int c;
 
     names->n = 0;
     while ((c = ctl_option(argc, argv, "", options)) != -1) {
-        if (c != 'a' || !ctl_add_name(names, optarg)) {
+        if (c != 'a' || !add_name(names, optarg)) {
             ctl_misused(NULL);
             return false;
         }
@@ -179,7 +173,10 @@ bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wa
         ctl_misused(wants);
         return false;
     }
-    ctl_use_names(ctl, names);
+    given = names->n > 0;
+    if (!given)
+        add_name(names, ACCESS_FILE);
+    fp_client_set_names(ctl->client, names, given);
     return true;
 }
 

@@ -64,32 +64,15 @@ enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *
 bool ctl_absolute(const char *path, char *buf);
 
 /*
- * Takes a path, or a URL, whose path is below root.  root "": that of httpd's main server, which is asked for
- * it, and kept in root.  path gets the path in normal form; both have FP_MAX_PATH + 1 bytes.  *slash_r: a
- * slash stands at its end.  False after saying why not.
- */
-bool ctl_take_path(const struct ctl *ctl, const char *text, char *root, char *path, bool *slash_r);
-
-#define CTL_ACCESS_FILE ".htaccess" /* httpd's own default for AccessFileName */
-
-/* Adds the name of an access file to the list; false after saying why not. */
-bool ctl_add_name(struct fp_names *names, const char *name);
-
-/* Answers have the access files of these names, which the daemon is told; without any, of httpd's default if
- * the daemon looks for that. */
-void ctl_use_names(const struct ctl *ctl, struct fp_names *names);
-
-/*
- * Reads a command line of any --access-file and one argument, which is argv[optind] afterwards.
- * The names are given to ctl_use_names().  False after reporting the mistake; wants describes the
- * argument.
+ * Reads a command line of any --access-file and one argument, which is argv[optind] afterwards; wants describes
+ * the argument.  Answers have the access files of these names, which the daemon is told; without any, of httpd's
+ * default if the daemon looks for that.  False after reporting the mistake.
  */
 bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wants, struct fp_names *names);
 
 /* The commands in files of their own; argv[0] is the command's name. */
 enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv);
-enum ctl_exit ctl_lookup(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);

@@ -36,7 +36,6 @@ struct arguments {
 struct purge {
     const struct ctl *ctl;
     enum fp_scope scope;
-    char root[FP_MAX_PATH + 1]; /* of URLs; "": to be asked for */
     uint64_t count;
 };
 
@@ -57,9 +56,8 @@ static enum ctl_exit purge_one(struct purge *p, const char *what)
     char path[FP_MAX_PATH + 1];
     const uint64_t before = p->count;
     enum ctl_exit rc;
-    bool slash;
 
-    if (!ctl_take_path(p->ctl, what, p->root, path, &slash))
+    if (!ctl_absolute(what, path))
         return CTL_FAILED;
     rc = ctl_purge(p->ctl, p->scope, path, &p->count);
     if (rc == CTL_DONE && p->count == before)
@@ -93,8 +91,6 @@ static enum ctl_exit purge_all(struct purge *p)
 
 static bool take_purge_option(struct purge *p, int c)
 {
-    if (c == 'r')
-        return ctl_absolute(optarg, p->root);
     if (c != 't' && c != 'a')
         return false;
     if (p->scope != FP_SCOPE_PATH) {
@@ -109,7 +105,6 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
 {
     static const struct option options[] = { { "tree", no_argument, NULL, 't' },
                                              { "all", no_argument, NULL, 'a' },
-                                             { "root", required_argument, NULL, 'r' },
                                              { NULL, 0, NULL, 0 } };
     struct purge p = { .ctl = ctl, .scope = FP_SCOPE_PATH };
     int c;
@@ -120,7 +115,7 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
     }
     if (p.scope != FP_SCOPE_ALL)
         return optind < argc ? purge_paths(&p, argv + optind)
-                             : ctl_misused("purge takes paths, URLs, or --all");
+                             : ctl_misused("purge takes paths, or --all");
     return optind == argc ? purge_all(&p) : ctl_misused("purge --all takes no path");
 }
 
@@ -200,17 +195,13 @@ static const struct command {
       ctl_stats, true },
     { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts,
       true },
-    { "lookup",
-      "  lookup [--access-file NAME]... PATH\n" INDENT "look a path up, and print the answer step by step\n",
-      ctl_lookup, true },
     { "explain",
-      "  explain [--root DIR] [--no-htaccess] [--access-file NAME]... [--index NAME]...\n"
-      "          [--links follow|owner|none] PATH|URL\n" INDENT
-      "the system calls of stock httpd for a request, and the\n" INDENT "cache entries that answer them\n",
+      "  explain [--access-file NAME]... PATH\n" INDENT
+      "look a path up, and print the answer step by step, and\n" INDENT "what the daemon knew before\n",
       ctl_explain, true },
     { "purge",
-      "  purge [--root DIR] PATH|URL...\n" INDENT "invalidate the entries of these paths\n"
-      "  purge [--root DIR] --tree DIR|URL...\n" INDENT "of these directories and everything below them\n"
+      "  purge PATH...            invalidate the entries of these paths\n"
+      "  purge --tree DIR...      of these directories and everything below them\n"
       "  purge --all              of everything\n",
       purge, false },
     { "warm",

@@ -10,7 +10,6 @@ from fetch import Client
 from waiting import wait_for
 
 VOID = {"meta", "br", "hr", "img", "link"}
-HOSTILE_NAME = '<b>&"\'`x`<title>'
 
 
 class Page(HTMLParser):

@@ -55,7 +55,7 @@ def test_who_sees_what_when(lab, base, flashpachectl):
     here = lab.daemon("here", ttl_ms=OTHER_MS, negative_ttl_ms=ABSENT_MS).start()
 
     def sees(daemon, path):
-        return flashpachectl("-s", daemon.socket, "lookup", path).stdout
+        return flashpachectl("-s", daemon.socket, "explain", path).stdout
     for daemon in (here, there):
         assert "no such file" in sees(daemon, new) and "2 bytes" in sees(daemon, old)
     tree.put(old, "longer\n")

@@ -514,7 +514,7 @@ def test_password_on_a_file_system_that_hangs(lab, base, docroot, flashpachectl)
         with daemon:
             for _ in range(3):
                 assert fleet_stats(flashpachectl, daemon)["connected"] == 0
-                assert flashpachectl("-s", daemon.socket, "lookup", docroot / "outside.txt").returncode == 0
+                assert flashpachectl("-s", daemon.socket, "explain", docroot / "outside.txt").returncode == 0
             mount.behave("normal")
             wait_for(lambda: fleet_stats(flashpachectl, daemon)["connected"] == 1, "the password", 60)
     finally:

@@ -287,7 +287,7 @@ def test_rules_and_file_are_of_one_release(lab, base, flashpachectl):
     (releases / "current").symlink_to("a")
     server = lab.under_test("releases", releases, config=config(releases, "FlashpacheHtaccess 0"),
                             daemon_settings={"watch": "ttl", "ttl_ms": 600_000})
-    known = flashpachectl("-s", server.daemon.socket, "lookup", "--access-file", ".htaccess",
+    known = flashpachectl("-s", server.daemon.socket, "explain", "--access-file", ".htaccess",
                           releases / "current/page.txt")
     assert known.returncode == 0, known
     (releases / "new").symlink_to("b")

@@ -120,12 +120,13 @@ def test_slow_lookups(lab, base, flashpachectl, slow_directory):
         assert one["path"] in text and f" {one['call']} " in text
 
 
-def test_lookup(root, document, ctl):
+def test_explain(root, document, ctl):
     for path in (root / ODD / "f.txt", root / "link", root / "dir/none", root / "dir/.htaccess"):
-        ctl("lookup", path)
-        found, text = document("lookup", path), ctl("lookup", path)
+        ctl("explain", path)
+        found, text = document("explain", path), ctl("explain", path)
         assert found["path"] == escaped(path) and f": {found['source']}; " in text
-        lines = text.splitlines()[1:]
+        answer, before = text.split("\nwhat flashpached knew of it before:\n")
+        lines = answer.splitlines()[1:]
         assert len(lines) == len(found["steps"]) > 3
         for step, line in zip(found["steps"], lines):
             if step["status"] != "success":
@@ -136,38 +137,13 @@ def test_lookup(root, document, ctl):
             for access in step.get("access_files", ()):
                 told = f"{access['size']} bytes" if "size" in access else access["status"]
                 assert f"; {access['name']}: {told}" in line
-    linked = document("lookup", root / "link")["steps"][-1]
+        told = re.findall(r"^  /.*?: (known|unknown|expired|changed|detached)\b", before, re.M)
+        assert [one["state"] for one in found["components"]] == told
+        assert all(isinstance(one["left_ms"], int) and one["watch"] and one["point"] for one in found["components"])
+    linked = document("explain", root / "link")["steps"][-1]
     assert linked["type"] == "link" and (linked["target"]["type"], linked["target"]["size"]) == ("file", 6)
-    failed = document("lookup", "/" + "/".join("x" * 70), code=1)
+    failed = document("explain", "/" + "/".join("x" * 70), code=1)
     assert failed["status"] == "path has too many components" and "steps" not in failed
-
-
-def walks_as_text(found):
-    """The lines of calls and results."""
-    for walk in found["walks"]:
-        for call in walk["calls"]:
-            yield (f"  {call['call']:5} {call['path']} -> {call['result']}; "
-                   f"{'known' if call['known'] else 'a worker looks'}")
-        if not walk["index"] or walk["result"].startswith("served"):
-            yield f"  = {walk['result']}"
-
-
-def test_explain(root, document, ctl):
-    for url, options in (("http://x/dir/", ()), ("http://x/link", ("--links", "owner")), ("http://x/none/a", ()),
-                         ("http://x/dir/", ("--index", "no.html", "--index", "index.html", "--no-htaccess"))):
-        args = ("explain", "--root", root, *options, url)
-        ctl(*args)
-        found, text = document(*args), ctl(*args)
-        calls = [line for line in text.splitlines() if re.match(r"  (stat|lstat|open|=) ", line)]
-        assert list(walks_as_text(found)) == calls
-        assert f"\n{found['calls']} calls; " in text and found["calls"] == len(calls) - text.count("\n  = ")
-        assert found["assumed"]["htaccess"] is ("--no-htaccess" not in options)
-        told = dict(re.findall(r"^  (/\S*): (known|unknown|expired|changed|detached)\b", text, re.M))
-        components = found["walks"][0]["components"]
-        assert {one["path"]: one["state"] for one in components} == told
-        assert all(isinstance(one["left_ms"], int) and one["watch"] and one["point"] for one in components)
-    deep = document("explain", "/" + "/".join("x" * 70), code=1)
-    assert deep["walks"][0]["result"].startswith("bypass: ") and deep["walks"][0]["calls"] == []
 
 
 def test_list(lab, document, ctl, server, flashpachectl):
@@ -213,7 +189,7 @@ def test_list_of_a_configuration(lab, flashpachectl):
 
 
 def test_without_a_daemon_there_is_no_half_of_a_document(flashpachectl, base):
-    for command in (["status"], ["stats"], ["mounts"], ["lookup", "/a"], ["explain", "/a"]):
+    for command in (["status"], ["stats"], ["mounts"], ["explain", "/a"]):
         finished = flashpachectl("-s", base / "nobody.sock", "--json", *command)
         assert (finished.returncode, finished.stdout) == (3, "") and "nobody.sock" in finished.stderr
 
@@ -235,8 +211,7 @@ def test_fields_are_documented(server, root, document):
             found.update(value)
         for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             collect(one)
-    for args in (["status"], ["check"], ["stats"], ["mounts"], ["list"], ["lookup", root / "link"],
-                 ["explain", root / "link"]):
+    for args in (["status"], ["check"], ["stats"], ["mounts"], ["list"], ["explain", root / "link"]):
         collect(document(*args))
     assert {name for name in found - counters if f"`{name}`" not in guide} == set()
     patterns = [re.sub(r"\.\.\.", "[a-z_]+", name) for name in re.findall(r"`([a-z_.]+)`", guide)]
@@ -286,7 +261,7 @@ def test_mount_that_is_out_of_service_is_red(lab, base, flashpachectl, slow_dire
         command = [flashpachectl("--version").args[0], "-s", str(daemon.socket)]
 
         def out():
-            subprocess.run([*command, "lookup", str(place / "f.txt")], capture_output=True, check=False, timeout=30)
+            subprocess.run([*command, "explain", str(place / "f.txt")], capture_output=True, check=False, timeout=30)
             return daemon.counters()["out_of_service"]
         wait_for(out, "the mount to be out of service")
         for report, words_ in (("status", "\x1b[1;31mOUT OF SERVICE\x1b[m: the "),

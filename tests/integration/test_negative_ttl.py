@@ -13,7 +13,7 @@ LONG_MS, SHORT_MS = 600_000, 150
 @pytest.fixture
 def lookup(lab, flashpachectl, request):
     daemon = lab.daemon(request.node.name[-20:], watch="ttl", ttl_ms=LONG_MS, negative_ttl_ms=request.param).start()
-    return lambda path: flashpachectl("-s", daemon.socket, "lookup", path).stdout
+    return lambda path: flashpachectl("-s", daemon.socket, "explain", path).stdout
 
 
 @pytest.mark.parametrize("lookup", [SHORT_MS], indirect=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports to operators: statistics in all formats, slow lookups, status, check, lookup."""
+"""Reports to operators: statistics in all formats, slow lookups, status, check, explain."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_json(server, root, ctl):
 
 
 def test_latency(server, root, ctl):
-    ctl("lookup", root / "latency.txt")     # nobody has asked for it, so a worker walks
+    ctl("explain", root / "latency.txt")     # nobody has asked for it, so a worker walks
     lines = ctl("stats", "--latency").splitlines()
     assert lines[0].split()[0] == "walks" and len(lines) > 1
 
@@ -77,12 +77,12 @@ def test_invalidations_by_source(lab, base, flashpachectl):
 
             def counted():
                 return dict(line.split() for line in ask("stats").splitlines())
-            ask("lookup", place / "f.txt")
+            ask("explain", place / "f.txt")
             assert counted()[source] == "0"
             tree.put(place / "beside", "y\n").rename(place / "f.txt")
 
             def told():
-                ask("lookup", place / "f.txt")
+                ask("explain", place / "f.txt")
                 return int(counted()[source]) > 0
             wait_for(told, f"a change told as {source}")
             ask("purge", place / "f.txt")
@@ -121,7 +121,7 @@ def test_lookup_that_was_given_up_is_logged(lab, base, flashpachectl, slow_direc
     tree.put(source / "f.txt", "x\n")
     place = slow_directory(source, 10 * SLOW_US)
     with lab.daemon("hung", lookup_timeout_ms=1000, mount_timeout_ms=20_000) as daemon:
-        flashpachectl("-s", daemon.socket, "lookup", place / "f.txt")
+        flashpachectl("-s", daemon.socket, "explain", place / "f.txt")
         lines = wait_for(lambda: [line for line in daemon.log_text().splitlines() if "FP0046" in line],
                          "a slow lookup")
         line = lines[0]
@@ -133,7 +133,7 @@ def test_lookup_that_is_not_slow_is_not_logged(lab, base, flashpachectl, slow_di
     tree.put(source / "f.txt", "x\n")
     place = slow_directory(source, 30_000)
     with lab.daemon("quiet") as daemon:
-        assert flashpachectl("-s", daemon.socket, "lookup", place / "f.txt").returncode == 0
+        assert flashpachectl("-s", daemon.socket, "explain", place / "f.txt").returncode == 0
         assert "FP0046" not in daemon.log_text()
 
 
@@ -153,18 +153,22 @@ def test_path_that_is_too_deep_behind_a_link(lab, base, flashpachectl):
     tree.put(base / "deep-target" / below / "f.txt", "x\n")
     (base / "deep-link").symlink_to("deep-target")
     with lab.daemon("deep", watch="inotify") as daemon:
-        finished = flashpachectl("-s", daemon.socket, "lookup", base / "deep-link" / below / "f.txt")
+        finished = flashpachectl("-s", daemon.socket, "explain", base / "deep-link" / below / "f.txt")
         assert finished.returncode == 1 and "no answer" in finished.stdout
         stats = flashpachectl("-s", daemon.socket, "stats").stdout
         assert "\ndeaths 0\n" in stats and "FP0020" not in daemon.log_text()
 
 
-def test_lookup(server, root, ctl):
+def test_explain(server, root, ctl):
     ctl("purge", "--all")
-    out = ctl("lookup", root / "dir/three.txt")
+    out = ctl("explain", root / "dir/three.txt")
     assert "a worker had to look" in out and f"  {root}/dir/three.txt: file 0644 0:0 14 bytes" in out
-    assert "known to the daemon" in ctl("lookup", root / "dir/three.txt")
-    assert f"  {root}/none: no such file or directory" in ctl("lookup", root / "none")
+    assert f"  {root}/dir/three.txt: unknown" in out
+    again = ctl("explain", root / "dir/three.txt")
+    assert "known to the daemon" in again and re.search(rf"  {root}/dir/three.txt: known, .*, may be leased", again)
+    ctl("purge", root / "dir/three.txt")
+    assert f"  {root}/dir/three.txt: unknown" in ctl("explain", root / "dir/three.txt")
+    assert f"  {root}/none: no such file or directory" in ctl("explain", root / "none")
 
 
 def test_status(server, ctl):
@@ -290,8 +294,8 @@ def test_help_on_one_command(flashpachectl, base):
 
 
 @pytest.mark.parametrize("command", (
-    ["stats", "--json", "--latency"], ["stats", "--xml"], ["status", "more"], ["check", "more"], ["lookup"],
-    ["lookup", "/a", "/b"], ["explain"], ["explain", "--links", "some", "/a"], ["log-level"], ["log-level", "info", "debug"]), ids=" ".join)
+    ["stats", "--json", "--latency"], ["stats", "--xml"], ["status", "more"], ["check", "more"], ["explain"],
+    ["explain", "/a", "/b"], ["explain", "--links", "/a"], ["log-level"], ["log-level", "info", "debug"]), ids=" ".join)
 def test_wrong_usage(flashpachectl, base, command):
     finished = flashpachectl("-s", base / "nobody.sock", *command)
     assert finished.returncode == 2 and finished.stdout == "" and finished.stderr
@@ -304,7 +308,7 @@ def test_prometheus_reads_the_status_page(flashpachectl, base):
 
 
 @pytest.mark.parametrize("command", (["stats", "--json"], ["status"],
-                                     ["lookup", "/a"], ["explain", "/a"], ["log-level", "info"]), ids=" ".join)
+                                     ["explain", "/a"], ["log-level", "info"]), ids=" ".join)
 def test_without_a_daemon(flashpachectl, base, command):
     finished = flashpachectl("-s", base / "nobody.sock", *command)
     assert finished.returncode == 3 and str(base / "nobody.sock") in finished.stderr
