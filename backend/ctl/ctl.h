@@ -23,7 +23,6 @@ enum ctl_exit {
 struct ctl {
     const char *socket;
     const char *conf;    /* the configuration's file; NULL: not read */
-    uint32_t ttl_ms;     /* of the configuration; 0: not read */
     uint32_t timeout_ms; /* for one question */
     bool named;          /* the socket was given, itself or by its configuration */
     bool json;           /* reports are to be JSON */
@@ -71,7 +70,6 @@ bool ctl_absolute(const char *path, char *buf);
 bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wants, struct fp_names *names);
 
 /* The commands in files of their own; argv[0] is the command's name. */
-enum ctl_exit ctl_switch(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);

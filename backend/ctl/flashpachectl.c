@@ -209,11 +209,6 @@ static const struct command {
       "look up the paths in FILE, one a line (-: standard\n" INDENT
       "input), and the files of that name (.htaccess) in\n" INDENT "the directories above them\n",
       ctl_warm, false },
-    { "switch",
-      "  switch [--force] LINK TARGET\n" INDENT
-      "point the symbolic link at TARGET, and purge the tree\n" INDENT
-      "below it; --force: even if TARGET does not exist\n",
-      ctl_switch, false },
     { "log-level",
       "  log-level LEVEL          error, warning, info or debug, until the configuration\n" INDENT
       "is reread\n",
@@ -411,7 +406,6 @@ int main(int argc, char **argv)
         if (conf == NULL)
             return CTL_USAGE;
         ctl.conf = a.conf;
-        ctl.ttl_ms = conf->ttl_ms;
     }
     /* For the daemon that httpd starts the file has no socket, or one that httpd overrides. */
     if (a.socket != NULL)

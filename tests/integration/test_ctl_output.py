@@ -21,8 +21,6 @@ CASES = {
                (["y" * 5000 + HOSTILE], "")],
     "purge": [(["{}"], ""), (["{}/absent"], ""), (["--tree", "{}"], "")],
     "warm": [(["-"], "{}\n{}/absent\n" + "z" * 5000 + HOSTILE + "\n"), ([HOSTILE], ""), (["-"], f"{HOSTILE}\0\n")],
-    "switch": [(["{dir}/link", "{}"], ""), (["{dir}/link", HOSTILE], ""), (["--force", "{dir}/link", HOSTILE], ""), (["{}", "{}"], ""),
-               (["{}/link", "a"], "")],
     "log-level": [([HOSTILE], "")],
     "php": [([], ""), ([HOSTILE], "")],
     "help": [([HOSTILE], "")],
