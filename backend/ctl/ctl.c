@@ -55,7 +55,7 @@ enum ctl_exit ctl_misused(const char *what)
     return CTL_USAGE;
 }
 
-const char *ctl_no_connection_text(const struct ctl *ctl)
+static const char *no_connection_text(const struct ctl *ctl)
 {
     static const char *const texts[] = {
         [FP_NO_CONNECTION_ENDED] = "flashpached ended while it was asked; its log says why",
@@ -81,7 +81,7 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
                      "as the daemon's user or as root",
                      ctl->socket);
     else if (why == FP_CLOSED)
-        ctl_complain("cannot reach flashpached at %s: %s", ctl->socket, ctl_no_connection_text(ctl));
+        ctl_complain("cannot reach flashpached at %s: %s", ctl->socket, no_connection_text(ctl));
     else if (why == FP_TIMEOUT)
         ctl_complain("flashpached at %s did not answer in time: -T allows more", ctl->socket);
     else

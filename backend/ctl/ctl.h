@@ -24,7 +24,6 @@ struct ctl {
     const char *socket;
     const char *conf;    /* the configuration's file; NULL: not read */
     uint32_t timeout_ms; /* for one question */
-    bool named;          /* the socket was given, itself or by its configuration */
     bool json;           /* reports are to be JSON */
     struct fp_client *client;
 };
@@ -40,9 +39,6 @@ enum ctl_exit ctl_misused(const char *what);
 
 /* Says why there is no answer; CTL_NO_DAEMON. */
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
-
-/* Why there is no connection, after FP_CLOSED, and the way out. */
-const char *ctl_no_connection_text(const struct ctl *ctl);
 
 /* For questions to the daemon there.  Root trusts a daemon of the user who owns the socket's directory, if
  * nobody else can write there.  NULL: no memory, or the path is too long for a socket. */
@@ -74,7 +70,6 @@ enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);
-enum ctl_exit ctl_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_php(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv);
 

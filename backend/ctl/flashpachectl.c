@@ -185,8 +185,6 @@ static const struct command {
     bool reports; /* takes --json */
 } commands[] = {
     { "status", "  status                   the daemon's state, on one screen\n", ctl_status, true },
-    { "list", "  list                     all daemons of this machine: process, version, state\n", ctl_list,
-      true },
     { "check", "  check                    check socket, daemon, limits, mounts and httpd\n", ctl_check,
       true },
     { "php", "  php                      calls on files of processes with libflashpache_files.so\n", ctl_php,
@@ -390,7 +388,7 @@ static enum ctl_exit run_with(struct ctl *ctl, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct arguments a = { .timeout_ms = DEFAULT_TIMEOUT_MS };
-    struct ctl ctl = { .named = false };
+    struct ctl ctl = { .json = false };
     struct fp_conf *conf = NULL;
     bool given = false;
     enum ctl_exit rc;
@@ -413,7 +411,6 @@ int main(int argc, char **argv)
     else
         ctl.socket = given ? conf->socket : usual_socket();
     ctl.timeout_ms = a.timeout_ms;
-    ctl.named = given || a.socket != NULL;
     ctl.json = a.json;
     rc = run_with(&ctl, argc - optind, argv + optind);
     fp_conf_destroy(&conf);

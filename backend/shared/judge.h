@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is well with a daemon and what is not, by its reports: one table, for flashpachectl check and list, and for
+ * What is well with a daemon and what is not, by its reports: one table, for flashpachectl check and for
  * the status page.
  */
 #ifndef FP_JUDGE_H

@@ -542,12 +542,6 @@ def test_hostile_daemon_sends_nothing_to_the_terminal(flashpachectl, hostile_soc
     assert done.returncode != 0 and not shown(done) & {"\x1b", "\x07", "\u009b"}, done
 
 
-def test_hostile_socket_is_listed_in_plain_bytes(flashpachectl, hostile_socket):
-    """The list looks for sockets of all users."""
-    done = flashpachectl("list")
-    assert "s.sock" in done.stdout and not shown(done) & {"\x1b", "\x07", "\u009b"}, done
-
-
 def test_report_without_end(flashpachectl, base):
     """A daemon that was taken over must not make the operator's tool use up the memory."""
     class Endless(wire.Listener):

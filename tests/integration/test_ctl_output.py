@@ -15,7 +15,7 @@ HOSTILE = "x\x1b]0;title\x07\x9b31m\r\x7f\nFORGED line"
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 # The arguments of each command, and what it reads; {} is a file of that name, {dir} its directory.
 CASES = {
-    "status": [([HOSTILE], "")], "list": [([HOSTILE], "")], "check": [([HOSTILE], ""), ([], "")],
+    "status": [([HOSTILE], "")], "check": [([HOSTILE], ""), ([], "")],
     "stats": [([f"--{HOSTILE}"], ""), (["--latency"], "")], "mounts": [([HOSTILE], ""), ([], "")],
     "explain": [(["{}"], ""), (["{}/absent"], ""), (["--access-file", HOSTILE.replace("\n", ""), "{dir}"], ""), (["--access-file", HOSTILE + "/", "{}"], ""),
                (["y" * 5000 + HOSTILE], "")],
@@ -64,7 +64,7 @@ def test_a_terminal_gets_colours_only_of_ours(daemon, place):
     """script(1) is a terminal."""
     from conftest import built
     ours = re.compile(r"\x1b\[(?:H|K|J|m|3[23]m|1;31m)")
-    for arguments in (["check"], ["list"]):
+    for arguments in (["check"],):
         command = " ".join(map(str, (built("backend/flashpachectl"), "-s", daemon.socket, *arguments)))
         done = subprocess.run(["script", "-qec", command, "/dev/null"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
                               env={"TERM": "xterm", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})

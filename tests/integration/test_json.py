@@ -146,48 +146,6 @@ def test_explain(root, document, ctl):
     assert failed["status"] == "path has too many components" and "steps" not in failed
 
 
-def test_list(lab, document, ctl, server, flashpachectl):
-    with lab.daemon("listed") as other:
-        one = lab.daemon("left-behind").start()
-        one.kill()
-        ours = [str(daemon.socket) for daemon in (server.daemon, other)]
-
-        def listed():
-            """Until all workers have begun, a daemon has a warning."""
-            found = {d["socket"]: d for d in document("list")["daemons"]}
-            return found if all(found[socket]["state"] == "ok" for socket in ours) else None
-        found = wait_for(listed, "all workers")
-        text = {line[3].rstrip(":"): line for line in words(ctl("list"))[1:]}
-        for daemon in (server.daemon, other):
-            told = found[str(daemon.socket)]
-            assert (told["pid"], told["state"]) == (daemon.pid, "ok") and "problem" not in told
-            assert text[str(daemon.socket)][:3] == ["ok", str(daemon.pid), told["version"]]
-        # No daemon listens, so the report has its name alone.
-        gone = flashpachectl("-s", one.socket, "list", "--json")
-        assert gone.returncode == 0
-        told = next(d for d in json.loads(gone.stdout)["daemons"] if d["socket"] == str(one.socket))
-        assert told["state"] == "error" and "nobody listens" in told["problem"] and "pid" not in told
-
-
-def test_a_daemon_is_listed_once(lab, flashpachectl, base):
-    """By whichever name -s has for its socket: a relative one, or one through a link, as /var/run is."""
-    link = base / "another-name"
-    with lab.daemon("twice") as daemon:
-        link.symlink_to(daemon.socket.parent)
-        for name in (daemon.socket.name, link / daemon.socket.name):
-            lines = flashpachectl("-s", name, "list", cwd=daemon.socket.parent).stdout.splitlines()
-            assert [line.split()[3].rstrip(":") for line in lines if f" {daemon.pid} " in line] == [str(name)]
-
-
-def test_list_of_a_configuration(lab, flashpachectl):
-    with lab.daemon("configured") as daemon:
-        finished = flashpachectl("-c", daemon.config, "list")
-        assert finished.returncode == 0 and f"{daemon.pid}  " in finished.stdout
-        assert finished.stdout.count(str(daemon.socket)) == 1
-    lines = flashpachectl("-c", daemon.config, "list").stdout.splitlines()
-    assert [line.split()[0] for line in lines if f" {daemon.socket}: " in line] == ["error"]
-
-
 def test_without_a_daemon_there_is_no_half_of_a_document(flashpachectl, base):
     for command in (["status"], ["stats"], ["mounts"], ["explain", "/a"]):
         finished = flashpachectl("-s", base / "nobody.sock", "--json", *command)
@@ -211,7 +169,7 @@ def test_fields_are_documented(server, root, document):
             found.update(value)
         for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             collect(one)
-    for args in (["status"], ["check"], ["stats"], ["mounts"], ["list"], ["explain", root / "link"]):
+    for args in (["status"], ["check"], ["stats"], ["mounts"], ["explain", root / "link"]):
         collect(document(*args))
     assert {name for name in found - counters if f"`{name}`" not in guide} == set()
     patterns = [re.sub(r"\.\.\.", "[a-z_]+", name) for name in re.findall(r"`([a-z_.]+)`", guide)]
@@ -238,8 +196,7 @@ def on_terminal(command, **environment):
 
 def test_colour_is_for_terminals(server, base, flashpachectl):
     program = flashpachectl("--version").args[0]
-    for command in (["-s", server.daemon.socket, "check"], ["-s", base / "nobody.sock", "check"],
-                    ["-s", server.daemon.socket, "list"]):
+    for command in (["-s", server.daemon.socket, "check"], ["-s", base / "nobody.sock", "check"]):
         whole = [program, *map(str, command)]
         coloured = on_terminal(whole)
         first = COLOUR.findall(coloured)
@@ -267,9 +224,7 @@ def test_mount_that_is_out_of_service_is_red(lab, base, flashpachectl, slow_dire
         for report, words_ in (("status", "\x1b[1;31mOUT OF SERVICE\x1b[m: the "),
                                ("mounts", f"\x1b[1;31m{place} ")):
             assert words_ in on_terminal([*command, report])
-        found = json.loads(flashpachectl("-s", daemon.socket, "list", "--json").stdout)["daemons"]
-        told = next(d for d in found if d["socket"] == str(daemon.socket))
-        assert told["state"] == "warning" and "1 file systems do not answer" in told["problem"]
-        assert "\x1b[33mwarning" in on_terminal([*command, "list"])
+        checks = json.loads(flashpachectl("-s", daemon.socket, "check", "--json").stdout)["checks"]
+        assert [one["verdict"] for one in checks if "1 file systems do not answer" in one["text"]] == ["BAD"]
         mounts = json.loads(flashpachectl("-s", daemon.socket, "mounts", "--json").stdout)["mounts"]
         assert [m["out_of_service"] for m in mounts if m["point"] == str(place)] == [True]

@@ -203,7 +203,7 @@ def test_completion(shell, ctl_usage):
         return set(COMPLETES[shell]("flashpachectl", *words))
     assert completed("st") == {"stats", "status"}
     assert completed("-s", "/x.sock", "log") == {"log-level"}
-    assert completed("stats", "--j") == {"--json"} == completed("list", "--j")
+    assert completed("stats", "--j") == {"--json"} == completed("check", "--j")
     assert completed("log-level", "") == {"error", "warning", "info", "debug"}
     assert completed("help", "") == commands(ctl_usage)
     if shell == "bash":
