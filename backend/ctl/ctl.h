@@ -68,7 +68,6 @@ bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wa
 /* The commands in files of their own; argv[0] is the command's name. */
 enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
-enum ctl_exit ctl_stats(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_php(const struct ctl *ctl, int argc, char **argv);
 enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv);

@@ -20,7 +20,6 @@
 
 #include "base/text.h"
 #include "ctl/ctl_json.h"
-#include "ctl/ctl_paint.h"
 #include "ctl/ctl_php.h"
 #include "ctl/ctl_report.h"
 #include "shared/client.h"
@@ -41,7 +40,7 @@ struct check {
 };
 
 /* NOTE: no reason to fail. */
-enum verdict { GOOD = CTL_OK, NOTE = CTL_WARNING, BAD = CTL_ERROR };
+enum verdict { GOOD = FP_WELL, NOTE = FP_NOTE, BAD = FP_FAULT };
 
 static void say(struct check *c, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -57,10 +56,7 @@ static void say(struct check *c, enum verdict verdict, const char *format, ...)
     va_end(ap);
     if (!c->ctl->json) {
         fp_text_disarm(text);
-        ctl_paint((enum ctl_state)verdict);
-        printf("%-5s", words[verdict]);
-        ctl_plain();
-        printf(" %s\n", text);
+        printf("%-5s %s\n", words[verdict], text);
         return;
     }
     ctl_json_begin(&c->json, NULL, '{');
@@ -135,8 +131,8 @@ static int find_closed(const char *socket, uid_t uid, gid_t gid)
 /* Children that are connected go on; others cannot connect. */
 static void check_way(struct check *c)
 {
-    const uid_t uid = (uid_t)ctl_value(c->reports.about, "uid");
-    const gid_t gid = (gid_t)ctl_value(c->reports.about, "gid");
+    const uid_t uid = (uid_t)ctl_value(c->reports.text[FP_REPORT_ABOUT], "uid");
+    const gid_t gid = (gid_t)ctl_value(c->reports.text[FP_REPORT_ABOUT], "gid");
     const int len = geteuid() == 0 ? find_closed(c->ctl->socket, uid, gid) : 0;
 
     if (len > 0)
@@ -193,7 +189,7 @@ static void find_daemon(const struct check *c, struct place *p)
     FILE *f;
 
     *p = (struct place){ 0 };
-    snprintf(pid, sizeof(pid), "%" PRIu64, ctl_value(c->reports.about, "pid"));
+    snprintf(pid, sizeof(pid), "%" PRIu64, ctl_value(c->reports.text[FP_REPORT_ABOUT], "pid"));
     snprintf(path, sizeof(path), "/proc/%s/comm", pid);
     f = fopen(path, "re");
     if (f != NULL && fgets(name, sizeof(name), f) != NULL && strcmp(name, PROGRAM) == 0)
@@ -318,7 +314,7 @@ static void check_foreign(struct check *c, unsigned foreign)
 {
     if (foreign == 0)
         return;
-    if (ctl_value(c->reports.stats, "refused") > 0)
+    if (ctl_value(c->reports.text[FP_REPORT_STATS], "refused") > 0)
         say(c, BAD,
             "%u processes of other users have it loaded, and are refused: user and group of "
             "flashpached.conf must be httpd's User and Group",
@@ -332,8 +328,8 @@ static void check_foreign(struct check *c, unsigned foreign)
 
 static void check_httpd(struct check *c)
 {
-    const uint64_t uid = ctl_value(c->reports.about, "uid");
-    const uint64_t connections = ctl_value(c->reports.stats, "connections");
+    const uint64_t uid = ctl_value(c->reports.text[FP_REPORT_ABOUT], "uid");
+    const uint64_t connections = ctl_value(c->reports.text[FP_REPORT_STATS], "connections");
     const uint64_t clients = connections > 1 ? connections - 1 : 0; /* one is this process's own */
     struct loaded n = { 0 };
 
@@ -373,7 +369,7 @@ static enum ctl_exit check_all(struct check *c)
     check_others(c);
     rc = ctl_read_reports(c->ctl, wanted, &c->reports);
     if (rc == CTL_DONE) {
-        ctl_judge(c->ctl, c->reports.about, c->reports.stats, on_found, c);
+        ctl_judge(c->ctl, &c->reports, on_found, c);
         check_way(c);
         check_watches(c);
         check_httpd(c);

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/ctl_report.h"
+#include "ctl/ctl_json.h"
 #include "wire/wire.h"
 
-void ctl_json_stats(struct ctl_json *j, const char *report)
+static void put_stats(struct ctl_json *j, const char *report)
 {
     ctl_json_begin(j, "stats", '{');
     for (size_t i = 0; i < FP_STATS; i++)
@@ -38,7 +38,7 @@ static const struct {
               { "prompt", SWITCH },
               { "supervised", SWITCH } };
 
-void ctl_json_about(struct ctl_json *j, const char *report)
+static void put_about(struct ctl_json *j, const char *report)
 {
     static char word[4 * FP_MAX_PATH + 1];
 
@@ -91,7 +91,7 @@ static void put_row(struct ctl_json *j, const struct fp_word *form, const void *
     ctl_json_end(j, '}');
 }
 
-void ctl_json_rows(struct ctl_json *j, const char *key, const struct fp_word *form, char *report)
+static void put_rows(struct ctl_json *j, const char *key, const struct fp_word *form, char *report)
 {
     union {
         struct fp_report_mount mount;
@@ -100,10 +100,27 @@ void ctl_json_rows(struct ctl_json *j, const char *key, const struct fp_word *fo
     } row;
     char *line;
 
+    if (report == NULL)
+        return;
     ctl_json_begin(j, key, '[');
     while ((line = ctl_next_line(&report)) != NULL) {
         if (fp_report_read(form, line, &row))
             put_row(j, form, &row);
     }
     ctl_json_end(j, ']');
+}
+
+void ctl_json_reports(const struct ctl_reports *r)
+{
+    struct ctl_json j = { .to = stdout };
+
+    ctl_json_begin(&j, NULL, '{');
+    if (r->text[FP_REPORT_ABOUT] != NULL)
+        put_about(&j, r->text[FP_REPORT_ABOUT]);
+    if (r->text[FP_REPORT_STATS] != NULL)
+        put_stats(&j, r->text[FP_REPORT_STATS]);
+    put_rows(&j, "mounts", fp_mount_form, r->text[FP_REPORT_MOUNTS]);
+    put_rows(&j, "lookups", fp_latency_form, r->text[FP_REPORT_LATENCY]);
+    put_rows(&j, "slow", fp_slow_form, r->text[FP_REPORT_SLOW]);
+    ctl_json_finish(&j, '}');
 }

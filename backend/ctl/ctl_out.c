@@ -68,10 +68,3 @@ const char *ctl_name(const char *name, size_t len)
     fp_text_disarm(to);
     return to;
 }
-
-void ctl_put_control(const char *sequence)
-{
-    /* Where this fails the next flush does, and is told. */
-    if (fflush(stdout) == 0)
-        (void)fp_write_all(STDOUT_FILENO, sequence, strlen(sequence));
-}

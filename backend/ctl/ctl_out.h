@@ -16,7 +16,4 @@ bool ctl_guard_output(void);
 /* A name on one line, with "?" for control characters.  It lasts until the third next call. */
 const char *ctl_name(const char *name, size_t len);
 
-/* Writes what the terminal is to obey to standard output, behind all that was written before. */
-void ctl_put_control(const char *sequence);
-
 #endif

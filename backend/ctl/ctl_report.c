@@ -11,15 +11,9 @@
 
 #define MOST_PARTS 1024 /* of a report, 32 MiB: the mounts of a large machine have a few */
 
-static const struct {
-    const char *name;
-    size_t text;
-} kinds[FP_REPORTS + 1] = {
-    [FP_REPORT_MOUNTS] = { "mounts", offsetof(struct ctl_reports, mounts) },
-    [FP_REPORT_STATS] = { "stats", offsetof(struct ctl_reports, stats) },
-    [FP_REPORT_LATENCY] = { "latency", offsetof(struct ctl_reports, latency) },
-    [FP_REPORT_SLOW] = { "slow lookups", offsetof(struct ctl_reports, slow) },
-    [FP_REPORT_ABOUT] = { "state", offsetof(struct ctl_reports, about) },
+static const char *const names[FP_REPORTS + 1] = {
+    [FP_REPORT_MOUNTS] = "mounts",       [FP_REPORT_STATS] = "stats", [FP_REPORT_LATENCY] = "latency",
+    [FP_REPORT_SLOW] = "slow lookups", [FP_REPORT_ABOUT] = "state",
 };
 
 /* Appends all parts of the report. */
@@ -35,7 +29,7 @@ static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, FILE
         if (st != FP_OK)
             return ctl_no_daemon(ctl, st);
         if (reply.status != FP_OK) {
-            ctl_complain("flashpached does not report its %s: %s", kinds[what].name,
+            ctl_complain("flashpached does not report its %s: %s", names[what],
                          fp_status_text(reply.status));
             return CTL_FAILED;
         }
@@ -44,7 +38,7 @@ static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, FILE
             return CTL_DONE;
         question.from = reply.next;
     }
-    ctl_complain("flashpached's report of its %s never ends; see who listens at %s", kinds[what].name,
+    ctl_complain("flashpached's report of its %s never ends; see who listens at %s", names[what],
                  ctl->socket);
     return CTL_FAILED;
 }
@@ -57,7 +51,7 @@ char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r
 
     *rc_r = to != NULL ? read_parts(ctl, what, to) : CTL_FAILED;
     if ((to == NULL || fclose(to) == EOF) && *rc_r != CTL_NO_DAEMON) {
-        ctl_complain("no memory for the report of %s: %s", kinds[what].name, strerror(errno));
+        ctl_complain("no memory for the report of %s: %s", names[what], strerror(errno));
         *rc_r = CTL_FAILED;
     }
     if (*rc_r == CTL_DONE)
@@ -72,14 +66,14 @@ enum ctl_exit ctl_read_reports(const struct ctl *ctl, const enum fp_report *want
 
     memset(r, 0, sizeof(*r));
     for (; rc == CTL_DONE && *wanted != 0; wanted++)
-        *(char **)((char *)r + kinds[*wanted].text) = ctl_report(ctl, *wanted, &rc);
+        r->text[*wanted] = ctl_report(ctl, *wanted, &rc);
     return rc;
 }
 
 void ctl_free_reports(struct ctl_reports *r)
 {
     for (size_t i = 1; i <= FP_REPORTS; i++)
-        free(*(char **)((char *)r + kinds[i].text));
+        free(r->text[i]);
     memset(r, 0, sizeof(*r));
 }
 
@@ -120,23 +114,22 @@ bool ctl_word(const char *report, const char *name, char *buf, size_t size)
     return true;
 }
 
-static uint64_t judged_value(const void *ctx, const char *name)
+static uint64_t value_of(const void *ctx, const char *name)
 {
     const struct ctl_reports *r = ctx;
-    const char *v = find(r->about, name);
+    const char *v = find(r->text[FP_REPORT_ABOUT], name);
 
     if (v == NULL)
-        return ctl_value(r->stats, name);
+        return ctl_value(r->text[FP_REPORT_STATS], name);
     return strncmp(v, "on\n", 3) == 0 ? 1 : strtoull(v, NULL, 10);
 }
 
-void ctl_judge(const struct ctl *ctl, const char *about, const char *stats, fp_found *found, void *ctx)
+void ctl_judge(const struct ctl *ctl, const struct ctl_reports *r, fp_found *found, void *ctx)
 {
-    const struct ctl_reports r = { .about = (char *)(uintptr_t)about, .stats = (char *)(uintptr_t)stats };
     char version[64] = "?";
 
-    ctl_word(about, "version", version, sizeof(version));
-    fp_judge(&(struct fp_judged){ judged_value, &r, ctl->socket, version, PACKAGE_VERSION }, found, ctx);
+    ctl_word(r->text[FP_REPORT_ABOUT], "version", version, sizeof(version));
+    fp_judge(&(struct fp_judged){ value_of, r, ctl->socket, version, PACKAGE_VERSION }, found, ctx);
 }
 
 const char *ctl_time_text(uint64_t us, char *buf, size_t size)
@@ -152,22 +145,11 @@ const char *ctl_time_text(uint64_t us, char *buf, size_t size)
 
 /* ---- for people ---- */
 
-enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what)
-{
-    enum ctl_exit rc;
-    char *text = ctl_report(ctl, what, &rc);
-
-    if (text != NULL)
-        fputs(text, stdout);
-    free(text);
-    return rc;
-}
-
 void ctl_fill_in(FILE *to, const char *text, const struct ctl_reports *r)
 {
     while (*text != '\0') {
         const size_t plain = strcspn(text, "{"), len = strcspn(text + plain, "/}");
-        uint64_t unit = 1, value;
+        uint64_t unit = 1;
         char name[32];
 
         fwrite(text, 1, plain, to);
@@ -177,9 +159,7 @@ void ctl_fill_in(FILE *to, const char *text, const struct ctl_reports *r)
         snprintf(name, sizeof(name), "%.*s", (int)len - 1, text + 1);
         if (text[len] == '/')
             unit = strtoull(text + len + 1, NULL, 10);
-        value = r->about != NULL && find(r->about, name) != NULL ? ctl_value(r->about, name)
-                                                                 : ctl_value(r->stats, name);
-        fprintf(to, "%" PRIu64, value / unit);
+        fprintf(to, "%" PRIu64, value_of(r, name) / unit);
         text = strchr(text, '}') + 1;
     }
 }

@@ -19,7 +19,7 @@ char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r
 
 /* Reads several, of which 0 ends the list, until one fails; the rest stays NULL. */
 struct ctl_reports {
-    char *mounts, *stats, *latency, *slow, *about;
+    char *text[FP_REPORTS + 1]; /* by enum fp_report */
 };
 enum ctl_exit ctl_read_reports(const struct ctl *ctl, const enum fp_report *wanted, struct ctl_reports *r);
 void ctl_free_reports(struct ctl_reports *r);
@@ -32,15 +32,13 @@ uint64_t ctl_value(const char *report, const char *name);
 bool ctl_word(const char *report, const char *name, char *buf, size_t size);
 
 /* Judges the daemon by its reports of itself and of its counters (judge.h). */
-void ctl_judge(const struct ctl *ctl, const char *about, const char *stats, fp_found *found, void *ctx);
+void ctl_judge(const struct ctl *ctl, const struct ctl_reports *r, fp_found *found, void *ctx);
 
 /* The time as "840 us", "12.3 ms", "4.2 s". */
 const char *ctl_time_text(uint64_t us, char *buf, size_t size);
 
 /* Prints text with numbers of the reports of counters and of the daemon itself: "{hits}", "{bytes/1024}". */
 void ctl_fill_in(FILE *to, const char *text, const struct ctl_reports *r);
-/* Prints a whole report as it is. */
-enum ctl_exit ctl_print_report(const struct ctl *ctl, enum fp_report what);
 /* Prints the report of latencies as a table; cuts it. */
 void ctl_print_latency(char *report);
 /* Prints at most so many lines of the report of slow lookups; cuts it. */

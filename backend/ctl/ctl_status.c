@@ -8,7 +8,6 @@
 #include <inttypes.h>
 
 #include "ctl/ctl_json_report.h"
-#include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 
 #define MOST_SLOW 5u
@@ -57,10 +56,7 @@ static void print_out_of_service(char *mounts)
     while ((line = ctl_next_line(&mounts)) != NULL) {
         if (!fp_report_read(fp_mount_form, line, &m) || !m.out)
             continue;
-        ctl_paint(CTL_ERROR);
-        fputs("OUT OF SERVICE", stdout);
-        ctl_plain();
-        printf(": the %s file system at %s does not answer\n", m.type, m.point);
+        printf("OUT OF SERVICE: the %s file system at %s does not answer\n", m.type, m.point);
     }
 }
 
@@ -79,29 +75,16 @@ static const char numbers[] =
 
 static void print_state(const struct ctl_reports *s)
 {
-    print_about(s->about);
-    print_questions(s->stats);
+    print_about(s->text[FP_REPORT_ABOUT]);
+    print_questions(s->text[FP_REPORT_STATS]);
     ctl_fill_in(stdout, numbers, s);
-    print_out_of_service(s->mounts);
+    print_out_of_service(s->text[FP_REPORT_MOUNTS]);
     putchar('\n');
-    ctl_print_latency(s->latency);
-    if (s->slow[0] == '\0')
+    ctl_print_latency(s->text[FP_REPORT_LATENCY]);
+    if (s->text[FP_REPORT_SLOW][0] == '\0')
         return;
     puts("\nthe longest lookups of the last minute:");
-    ctl_print_slow(stdout, s->slow, MOST_SLOW);
-}
-
-static void print_json_state(const struct ctl_reports *s)
-{
-    struct ctl_json j = { .to = stdout };
-
-    ctl_json_begin(&j, NULL, '{');
-    ctl_json_about(&j, s->about);
-    ctl_json_stats(&j, s->stats);
-    ctl_json_rows(&j, "mounts", fp_mount_form, s->mounts);
-    ctl_json_rows(&j, "lookups", fp_latency_form, s->latency);
-    ctl_json_rows(&j, "slow", fp_slow_form, s->slow);
-    ctl_json_finish(&j, '}');
+    ctl_print_slow(stdout, s->text[FP_REPORT_SLOW], MOST_SLOW);
 }
 
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
@@ -116,7 +99,7 @@ enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
         return ctl_misused("status takes nothing more");
     rc = ctl_read_reports(ctl, wanted, &s);
     if (rc == CTL_DONE && ctl->json)
-        print_json_state(&s);
+        ctl_json_reports(&s);
     else if (rc == CTL_DONE)
         print_state(&s);
     ctl_free_reports(&s);

@@ -18,7 +18,6 @@
 #include "conf/conf.h"
 #include "ctl/ctl_json_report.h"
 #include "ctl/ctl_out.h"
-#include "ctl/ctl_paint.h"
 #include "ctl/ctl_report.h"
 #include "shared/client.h"
 
@@ -119,37 +118,35 @@ static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
     return optind == argc ? purge_all(&p) : ctl_misused("purge --all takes no path");
 }
 
-/* ---- mounts ---- */
+/* ---- reports as they are ---- */
 
-static void print_json_mounts(char *report)
+static enum ctl_exit print_report(const struct ctl *ctl, int argc, enum fp_report what)
 {
-    struct ctl_json j = { .to = stdout };
-
-    ctl_json_begin(&j, NULL, '{');
-    ctl_json_rows(&j, "mounts", fp_mount_form, report);
-    ctl_json_finish(&j, '}');
-}
-
-static enum ctl_exit print_mounts(const struct ctl *ctl)
-{
+    struct ctl_reports r;
     enum ctl_exit rc;
-    char *report = ctl_report(ctl, FP_REPORT_MOUNTS, &rc), *next = report, *line;
 
-    if (report != NULL && ctl->json)
-        print_json_mounts(report);
-    else
-        while ((line = ctl_next_line(&next)) != NULL)
-            ctl_put_line(line, " out-of-service");
-    free(report);
+    if (argc > 1)
+        return ctl_misused("mounts and stats take nothing more; Prometheus reads the module's status page, "
+                           "http://SERVER/flashpache-status?prometheus");
+    rc = ctl_read_reports(ctl, (enum fp_report[]){ what, 0 }, &r);
+    if (rc == CTL_DONE && ctl->json)
+        ctl_json_reports(&r);
+    else if (rc == CTL_DONE)
+        fputs(r.text[what], stdout);
+    ctl_free_reports(&r);
     return rc;
 }
 
 static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
 {
     (void)argv;
-    if (argc > 1)
-        return ctl_misused("mounts takes nothing more");
-    return print_mounts(ctl);
+    return print_report(ctl, argc, FP_REPORT_MOUNTS);
+}
+
+static enum ctl_exit stats(const struct ctl *ctl, int argc, char **argv)
+{
+    (void)argv;
+    return print_report(ctl, argc, FP_REPORT_STATS);
 }
 
 /* ---- the log's level ---- */
@@ -189,8 +186,7 @@ static const struct command {
       true },
     { "php", "  php                      calls on files of processes with libflashpache_files.so\n", ctl_php,
       true },
-    { "stats", "  stats [--latency]\n" INDENT "counters; or the latency of lookups on each mount\n",
-      ctl_stats, true },
+    { "stats", "  stats                    counters\n", stats, true },
     { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts,
       true },
     { "explain",

@@ -44,7 +44,7 @@ def counters(ctl):
 
 def test_json(server, root, ctl):
     get(server.port, "/one.txt")
-    told = json.loads(ctl("stats", "--json"))
+    told = json.loads(ctl("status", "--json"))
     assert set(told["stats"]) == set(counters(ctl))
     assert told["stats"]["files"] >= 1 and all(isinstance(v, int) for v in told["stats"].values())
     with open("/proc/self/mountinfo") as mounts:
@@ -60,7 +60,7 @@ def test_json(server, root, ctl):
 
 def test_latency(server, root, ctl):
     ctl("explain", root / "latency.txt")     # nobody has asked for it, so a worker walks
-    lines = ctl("stats", "--latency").splitlines()
+    lines = ctl("status").split("\n\n")[1].splitlines()
     assert lines[0].split()[0] == "walks" and len(lines) > 1
 
 
@@ -111,7 +111,7 @@ def test_slow_lookup_is_logged(lab, base, flashpachectl, slow_directory):
         assert point == str(place) and told == str(path).replace(" ", "\\040")
         status = flashpachectl("-s", daemon.socket, "status").stdout
         assert told in status and point in status
-        told = json.loads(flashpachectl("-s", daemon.socket, "stats", "--json").stdout)
+        told = json.loads(flashpachectl("-s", daemon.socket, "status", "--json").stdout)
         slow = next(one for one in told["lookups"] if one["point"] == str(place))
         assert slow["longest_us"] >= SLOW_US
 
@@ -294,17 +294,11 @@ def test_help_on_one_command(flashpachectl, base):
 
 
 @pytest.mark.parametrize("command", (
-    ["stats", "--json", "--latency"], ["stats", "--xml"], ["status", "more"], ["check", "more"], ["explain"],
+    ["stats", "--xml"], ["stats", "--latency"], ["status", "more"], ["check", "more"], ["explain"],
     ["explain", "/a", "/b"], ["explain", "--links", "/a"], ["log-level"], ["log-level", "info", "debug"]), ids=" ".join)
 def test_wrong_usage(flashpachectl, base, command):
     finished = flashpachectl("-s", base / "nobody.sock", *command)
     assert finished.returncode == 2 and finished.stdout == "" and finished.stderr
-
-
-def test_prometheus_reads_the_status_page(flashpachectl, base):
-    finished = flashpachectl("-s", base / "nobody.sock", "stats", "--prometheus")
-    assert finished.returncode == 2 and finished.stdout == ""
-    assert "/flashpache-status?prometheus" in finished.stderr
 
 
 @pytest.mark.parametrize("command", (["stats", "--json"], ["status"],

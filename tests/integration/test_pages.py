@@ -98,8 +98,6 @@ def sources_of(program, name):
 
 def test_options_of_flashpachectl(ctl_usage):
     options = sources_of("flashpachectl", "ctl*.c") | sources_of("flashpachectl", "flashpachectl.c")
-    # Accepted only to report where the numbers are now.
-    options -= {"--prometheus"}
     page = set(OPTION.findall(guide("flashpachectl.md")))
     assert set(OPTION.findall(ctl_usage)) == options
     assert page == options
