@@ -89,20 +89,6 @@ bool fp_dependencies_ended(const struct fp_dependencies *w, const struct fp_watc
 bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct fp_watch_key *key,
                                   uint64_t since_ms);
 
-/*
- * The invariants.  Each object in the table has a dependency, and each name in it has one.  A
- * dependency stands in its object's list, and in its name's if it has one.  Once a watch has
- * ended its object is in no table; its dependencies stay until their owners drop them.
- * NULL, or a text: what is wrong.  n: how many dependencies are left whose watch goes on.
- */
-const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n);
-/* Checks the same for one owner's dependencies; own, unless NULL, is one of them, on an object itself. */
-const char *fp_dependency_list_check(const struct fp_dependencies *w,
-                                     const struct fp_dependency *dependencies, const void *owner,
-                                     const struct fp_dependency *own);
-/* How many of them have a watch that goes on. */
-size_t fp_dependency_list_live(const struct fp_dependency *dependencies);
-
 /* The key as it came with its first dependency, and one owner of a dependency there; NULL: there is
  * none.  *itself_r: it depends on the object itself. */
 const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,

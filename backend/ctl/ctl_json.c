@@ -62,12 +62,6 @@ void ctl_json_number(struct ctl_json *j, const char *key, uint64_t v)
     fprintf(j->to, "%" PRIu64, v);
 }
 
-void ctl_json_real(struct ctl_json *j, const char *key, double v)
-{
-    lead(j, key);
-    fprintf(j->to, "%.1f", v);
-}
-
 void ctl_json_bool(struct ctl_json *j, const char *key, bool v)
 {
     lead(j, key);

@@ -23,7 +23,6 @@ void ctl_json_end(struct ctl_json *j, char bracket);
 void ctl_json_finish(struct ctl_json *j, char bracket);
 
 void ctl_json_number(struct ctl_json *j, const char *key, uint64_t v);
-void ctl_json_real(struct ctl_json *j, const char *key, double v);
 void ctl_json_bool(struct ctl_json *j, const char *key, bool v);
 void ctl_json_null(struct ctl_json *j, const char *key);
 void ctl_json_text(struct ctl_json *j, const char *key, const char *text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "cache_check.h"
+#include "dependency_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "cache/cache_entry.h"
-#include "cache/dependency.h"
 #include "shared/lease_table.h"
 
 /* Counts over the hash table, to be compared with those that the cache keeps. */

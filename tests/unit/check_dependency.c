@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "cache/dependency.h"
+#include "dependency_check.h"
 
 #include "hash_kit.h"
 #include "unit.h"
