@@ -95,16 +95,6 @@ void fp_html_advice(request_rec *r, const char *advice)
     fp_html_text(r, rest);
 }
 
-void fp_html_card(request_rec *r, const char *name, const char *value)
-{
-    ap_rvputs(r, "<div><dt>", name, "</dt><dd>", value, "</dd></div>\n", NULL);
-}
-
-void fp_html_number_card(request_rec *r, const char *name, apr_uint64_t n)
-{
-    fp_html_card(r, name, fp_html_number(r->pool, n));
-}
-
 void fp_html_cell(request_rec *r, const char *name, const char *value)
 {
     ap_rvputs(r, "<td data-is=\"", name, "\">", value, "</td>", NULL);

@@ -30,12 +30,6 @@ const char fp_html_style[] =
     ".health.degraded strong { color: var(--warn) }\n"
     ".health.down strong { color: var(--bad) }\n"
     ".health ul { margin: .5rem 0 0; padding-left: 1.25rem }\n"
-    /* Numbers with names. */
-    "dl { display: grid; gap: .5rem; margin: .5rem 0; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)) }\n"
-    "dl > div { background: var(--box); border: 1px solid var(--line); border-radius: 6px; padding: .5rem .75rem }\n"
-    "dt { color: var(--quiet); font-size: .8125rem; line-height: 1.3 }\n"
-    "dd { margin: 0; font-size: 1.25rem }\n"
-    "details dd { font-size: 1rem }\n"
     /* Outcomes. */
     ".box { background: var(--box); border: 1px solid var(--line); border-radius: 6px; padding: .75rem 1rem; margin: .5rem 0 }\n"
     ".bar { display: flex; gap: 1px; height: 1.25rem; margin: .375rem 0; border-radius: 4px; overflow: hidden;\n"
@@ -49,15 +43,10 @@ const char fp_html_style[] =
     ".bar i { background: var(--of) }\n"
     /* Mounts. */
     ".mounts { display: grid; gap: .5rem; grid-template-columns: repeat(auto-fill, minmax(min(22rem, 100%), 1fr)) }\n"
-    ".mounts .box { margin: 0; display: flex; flex-direction: column }\n"
+    ".mounts .box { margin: 0 }\n"
     ".tag { font-size: .8125rem; font-weight: 600; color: var(--good) }\n"
     ".tag.out { color: var(--bad) }\n"
-    ".hist { display: flex; align-items: flex-end; gap: 2px; height: 5rem; margin-top: auto; padding-top: .5rem;\n"
-    "  border-bottom: 1px solid var(--quiet) }\n"
-    ".hist i { flex: 1; background: var(--bar); border-radius: 2px 2px 0 0 }\n"
-    ".scale { display: flex; justify-content: space-between; color: var(--quiet); font-size: .75rem }\n"
     /* Tables. */
-    ".wide { overflow-x: auto }\n"
     "table { border-collapse: collapse; width: 100%; background: var(--box); font-size: .9375rem }\n"
     "th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top }\n"
     "th:first-child, td:first-child, .words th, .words td { text-align: left }\n"
@@ -66,10 +55,6 @@ const char fp_html_style[] =
     "td code { overflow-wrap: anywhere }\n"
     "th { font-weight: 600; font-size: .8125rem; color: var(--quiet); overflow-wrap: normal }\n"
     ".rows td:not(:first-child), .words .n { text-align: right; white-space: nowrap }\n"
-    "td.n { background: linear-gradient(to left, color-mix(in srgb, var(--bar) 25%, transparent) var(--share, 0%), transparent 0) }\n"
-    ".all { font-weight: 600 }\n"
-    "details { margin: 1rem 0 }\n"
-    "summary { cursor: pointer; font-weight: 600 }\n"
     "footer { margin: 2rem 0 1rem; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem }\n"
     /* A phone: a row's numbers stand below its name, each with its label. */
     "@media (max-width: 40rem) {\n"

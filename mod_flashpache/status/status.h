@@ -23,9 +23,8 @@ void fp_status_page(request_rec *r, const struct fp_snapshot *f);
 void fp_status_lines(request_rec *r, const struct fp_snapshot *f);
 void fp_status_metrics(request_rec *r, const struct fp_snapshot *f);
 
-/* Sections of fp_status_page(): file systems with their latency, and all counters folded away. */
+/* A section of fp_status_page(): file systems with their latency. */
 void fp_status_write_mounts(request_rec *r, const struct fp_snapshot *f);
-void fp_status_write_raw(request_rec *r, const struct fp_snapshot *f);
 
 /* A part of fp_status_lines(): the module's totals. */
 void fp_status_total_lines(request_rec *r, const struct fp_snapshot *f);

@@ -13,77 +13,20 @@
 #include "status/html.h"
 #include "status/snapshot.h"
 
-#define MINUTE_MS   60000u
-#define FEW_BUCKETS 10u /* a histogram has at least so many, so one bar does not fill it */
-
-/* The buckets that a page's histograms show, the same for all mounts, so that they compare. */
-struct range {
-    unsigned first, end;
-};
+#define MINUTE_MS 60000u
 
 static bool is_shown(const struct fp_report_mount *m, const struct fp_snapshot *f)
 {
     return m->out || fp_snapshot_latency_at(f, m->point) != NULL;
 }
 
-/* The longest walk that a bucket counts. */
-static apr_uint64_t bound_us(unsigned bucket)
-{
-    return (apr_uint64_t)FP_LATENCY_FIRST_US << bucket;
-}
-
-static struct range range_of(const struct fp_snapshot *f)
-{
-    struct range range = { FP_LATENCY_BUCKETS, 0 };
-
-    for (int i = 0; i < f->latencies->nelts; i++) {
-        const struct fp_report_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency);
-
-        for (unsigned b = 0; b < FP_LATENCY_BUCKETS; b++) {
-            if (l->buckets[b] == 0)
-                continue;
-            range.first = b < range.first ? b : range.first;
-            range.end = b + 1 > range.end ? b + 1 : range.end;
-        }
-    }
-    if (range.first > FP_LATENCY_BUCKETS - FEW_BUCKETS)
-        range.first = FP_LATENCY_BUCKETS - FEW_BUCKETS;
-    if (range.end < range.first + FEW_BUCKETS)
-        range.end = range.first + FEW_BUCKETS;
-    return range;
-}
-
-static void write_histogram(request_rec *r, const struct fp_report_latency *l, struct range range)
-{
-    apr_uint64_t most = 1;
-
-    for (unsigned b = range.first; b < range.end; b++)
-        most = l->buckets[b] > most ? l->buckets[b] : most;
-    ap_rputs("<div class=\"hist\" aria-hidden=\"true\">", r);
-    for (unsigned b = range.first; b < range.end; b++) {
-        const bool last = b == FP_LATENCY_BUCKETS - 1;
-
-        /* One walk among a million stays visible. */
-        ap_rprintf(r, "<i style=\"height:%u%%;min-height:%dpx\" title=\"%s %s: %s\"></i>",
-                   (unsigned)(l->buckets[b] * 100 / most), l->buckets[b] > 0 ? 3 : 0,
-                   last ? "more than" : "up to", fp_html_time(r->pool, bound_us(last ? b - 1 : b)),
-                   fp_html_number(r->pool, l->buckets[b]));
-    }
-    ap_rvputs(r, "</div>\n<div class=\"scale\" aria-hidden=\"true\"><span>",
-              fp_html_time(r->pool, bound_us(range.first)), "</span><span>",
-              fp_html_time(r->pool, bound_us((range.first + range.end - 1) / 2)), "</span><span>",
-              range.end == FP_LATENCY_BUCKETS ? "more" : fp_html_time(r->pool, bound_us(range.end - 1)),
-              "</span></div>\n", NULL);
-}
-
-static void write_latency(request_rec *r, const struct fp_report_latency *l, struct range range)
+static void write_latency(request_rec *r, const struct fp_report_latency *l)
 {
     ap_rvputs(r, "<p class=\"quiet\">", fp_html_number(r->pool, l->count),
               l->count == 1 ? " lookup: " : " lookups: ", "half of them within ",
               fp_html_time(r->pool, fp_latency_percentile_us(l, 50)), ", 99 % within ",
               fp_html_time(r->pool, fp_latency_percentile_us(l, 99)), ", the longest ",
               fp_html_time(r->pool, l->longest_us), "</p>\n", NULL);
-    write_histogram(r, l, range);
 }
 
 /* "inotify+ttl": by "inotify", and the TTL for what others change. */
@@ -105,8 +48,7 @@ static const char *noticed(apr_pool_t *p, const struct fp_report_mount *m)
         ap_escape_html(p, apr_pstrmemdup(p, m->watch, (apr_size_t)(plus - m->watch))), ttl);
 }
 
-static void write_mount(request_rec *r, const struct fp_report_mount *m,
-                        const struct fp_report_latency *l, struct range range)
+static void write_mount(request_rec *r, const struct fp_report_mount *m, const struct fp_report_latency *l)
 {
     ap_rputs("<div class=\"box\"><h3>", r);
     fp_html_code(r, m->point);
@@ -123,49 +65,22 @@ static void write_mount(request_rec *r, const struct fp_report_mount *m,
                   " while it does not answer", NULL);
     ap_rputs(".</p>\n", r);
     if (l != NULL)
-        write_latency(r, l, range);
+        write_latency(r, l);
     ap_rputs("</div>\n", r);
 }
 
 /* Lookups on mounts that are gone, or that exceed the daemon's number of separate mounts. */
-static void write_others(request_rec *r, const struct fp_report_latency *l, struct range range)
+static void write_others(request_rec *r, const struct fp_report_latency *l)
 {
     ap_rputs("<div class=\"box\"><h3>", r);
     fp_html_code(r, l->point);
     ap_rputs(" <small>not mounted now</small></h3>\n", r);
-    write_latency(r, l, range);
+    write_latency(r, l);
     ap_rputs("</div>\n", r);
-}
-
-static void write_idle(request_rec *r, const struct fp_snapshot *f, unsigned n)
-{
-    if (n == 0)
-        return;
-    ap_rprintf(r,
-               "<details><summary>%u more, of which no request has asked</summary>\n<table class=\"words\">\n"
-               "<thead><tr><th>mount</th><th>type</th><th>changes</th></tr></thead>\n",
-               n);
-    for (int i = 0; i < f->mounts->nelts; i++) {
-        const struct fp_report_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_report_mount);
-
-        if (is_shown(m, f))
-            continue;
-        ap_rputs("<tr><td>", r);
-        fp_html_code(r, m->point);
-        ap_rputs("</td><td>", r);
-        fp_html_text(r, m->type);
-        ap_rputs("</td><td>", r);
-        fp_html_text(r, m->watch);
-        ap_rputs("</td></tr>\n", r);
-    }
-    ap_rputs("</table></details>\n", r);
 }
 
 void fp_status_write_mounts(request_rec *r, const struct fp_snapshot *f)
 {
-    const struct range range = range_of(f);
-    unsigned idle = 0;
-
     if (f->mounts->nelts == 0)
         return;
     ap_rputs("<h2>File systems</h2>\n<div class=\"mounts\">\n", r);
@@ -173,16 +88,13 @@ void fp_status_write_mounts(request_rec *r, const struct fp_snapshot *f)
         const struct fp_report_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_report_mount);
 
         if (is_shown(m, f))
-            write_mount(r, m, fp_snapshot_latency_at(f, m->point), range);
-        else
-            idle++;
+            write_mount(r, m, fp_snapshot_latency_at(f, m->point));
     }
     for (int i = 0; i < f->latencies->nelts; i++) {
         const struct fp_report_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency);
 
         if (fp_snapshot_mount_at(f, l->point) == NULL)
-            write_others(r, l, range);
+            write_others(r, l);
     }
     ap_rputs("</div>\n", r);
-    write_idle(r, f, idle);
 }

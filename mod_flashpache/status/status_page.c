@@ -16,7 +16,7 @@
 #include "status/html.h"
 #include "status/snapshot.h"
 
-#define MOST_HOSTS 20 /* hosts with a bar; the table of all counters has the others */
+#define MOST_HOSTS 20 /* hosts with a bar; ?auto has the others */
 #define MOST_SLOW  5
 
 /* ---- the top ---- */
@@ -197,7 +197,7 @@ static void write_outcomes(request_rec *r, const struct fp_snapshot *f)
     for (int i = 0; i < busy->nelts && i < MOST_HOSTS; i++)
         write_host(r, APR_ARRAY_IDX(busy, i, const struct fp_snapshot_host *));
     if (busy->nelts > MOST_HOSTS)
-        ap_rprintf(r, "<p class=\"quiet\">%d more virtual hosts are in the table of all counters.</p>\n",
+        ap_rprintf(r, "<p class=\"quiet\">%d more virtual hosts are in the counters for scripts.</p>\n",
                    busy->nelts - MOST_HOSTS);
     write_legend(r);
 }
@@ -283,7 +283,6 @@ void fp_status_page(request_rec *r, const struct fp_snapshot *f)
     write_reasons(r, &f->total);
     fp_status_write_mounts(r, f);
     write_slow(r, f);
-    fp_status_write_raw(r, f);
     ap_rputs("<footer><a href=\"?refresh=5\">refresh every 5 s</a> <a href=\"?auto\">for scripts</a> "
              "<a href=\"?prometheus\">for Prometheus</a></footer>\n</body>\n</html>\n",
              r);

@@ -35,9 +35,6 @@ frame.onload = () => {
     state: colour(page.querySelector(".health strong"))[0],
     parts: Object.fromEntries([...page.querySelectorAll(".bar:first-of-type i")].map(
       e => [e.className, [colour(e)[1], e.getBoundingClientRect().width]])),
-    heights: [...page.querySelectorAll(".hist i")].map(e => e.getBoundingClientRect().height),
-    open: page.querySelectorAll("details[open]").length,
-    folded: [...page.querySelectorAll("details dl")].filter(e => e.checkVisibility()).length,
   });
 };
 """

@@ -286,11 +286,10 @@ def test_daemon_s_numbers_are_all_there(server, flashpachectl):
     done = flashpachectl("-s", server.daemon.socket, "stats")
     names = [line.split()[0] for line in done.stdout.splitlines() if re.fullmatch(r"[a-z0-9_]+ \d+", line)]
     assert len(names) > 20
-    lines, found, text = figures(server), status_kit.metrics(server), page(server)
+    lines, found = figures(server), status_kit.metrics(server)
     for name in names:
         assert f"Flashpached{name.title().replace('_', '')}" in lines
         assert (f"flashpached_{name}", frozenset()) in found or (f"flashpached_{name}_total", frozenset()) in found
-        assert f"<dt>{name.replace('_', ' ')}</dt>" in text
 
 
 def test_daemon_s_numbers_have_their_type(server):
@@ -353,10 +352,12 @@ def test_hostile_names(lab, root):
     text = page(server)
     name = f"{HOSTILE}:{server.port}"
     assert "&lt;b&gt;&amp;amp&quot;\\x.test:" in text
-    assert "d&lt;b&gt;&amp;-daemon" in text
     assert "<b>" not in text
     assert any(("vhost", name) in labels for _, labels in status_kit.metrics(server))
     assert grown(server, before)[f"Miss[{name}]"] == 1
+    server.daemon.kill()
+    text = page(server)
+    assert "d&lt;b&gt;&amp;-daemon" in text and "<b>" not in text
     server.stop()
 
 
