@@ -17,7 +17,6 @@
 
 #include "admin/control.h"
 #include "admin/latency.h"
-#include "admin/slow.h"
 #include "admin/stats.h"
 #include "base/clock.h"
 #include "base/keyed_hash.h"
@@ -385,7 +384,6 @@ static void set_reports(struct flashpached *d)
                                   .reports = { [FP_REPORT_STATS] = { fp_stats_line, &d->stats },
                                                [FP_REPORT_MOUNTS] = { fp_observer_mount_line, &d->observer },
                                                [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
-                                               [FP_REPORT_SLOW] = { fp_slow_line, d->observer.slow },
                                                [FP_REPORT_ABOUT] = { fp_about_line, &d->about } } };
     fp_dispatch_set_observer(d->dispatch, &d->observer);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "admin/slow.h"
 #include "base/log.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"

@@ -96,7 +96,6 @@ static void put_rows(struct ctl_json *j, const char *key, const struct fp_word *
     union {
         struct fp_report_mount mount;
         struct fp_report_latency latency;
-        struct fp_report_slow slow;
     } row;
     char *line;
 
@@ -121,6 +120,5 @@ void ctl_json_reports(const struct ctl_reports *r)
         put_stats(&j, r->text[FP_REPORT_STATS]);
     put_rows(&j, "mounts", fp_mount_form, r->text[FP_REPORT_MOUNTS]);
     put_rows(&j, "lookups", fp_latency_form, r->text[FP_REPORT_LATENCY]);
-    put_rows(&j, "slow", fp_slow_form, r->text[FP_REPORT_SLOW]);
     ctl_json_finish(&j, '}');
 }

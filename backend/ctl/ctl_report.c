@@ -12,8 +12,10 @@
 #define MOST_PARTS 1024 /* of a report, 32 MiB: the mounts of a large machine have a few */
 
 static const char *const names[FP_REPORTS + 1] = {
-    [FP_REPORT_MOUNTS] = "mounts",       [FP_REPORT_STATS] = "stats", [FP_REPORT_LATENCY] = "latency",
-    [FP_REPORT_SLOW] = "slow lookups", [FP_REPORT_ABOUT] = "state",
+    [FP_REPORT_MOUNTS] = "mounts",
+    [FP_REPORT_STATS] = "stats",
+    [FP_REPORT_LATENCY] = "latency",
+    [FP_REPORT_ABOUT] = "state",
 };
 
 /* Appends all parts of the report. */
@@ -178,19 +180,5 @@ void ctl_print_latency(char *report)
                ctl_time_text(fp_latency_percentile_us(&l, 50), b, sizeof(b)),
                ctl_time_text(fp_latency_percentile_us(&l, 99), c, sizeof(c)),
                ctl_time_text(l.longest_us, d, sizeof(d)), l.calls, l.point);
-    }
-}
-
-void ctl_print_slow(FILE *to, char *report, unsigned most)
-{
-    char *line, whole[32], call[32];
-    struct fp_report_slow s;
-
-    for (unsigned i = 0; i < most && (line = ctl_next_line(&report)) != NULL; i++) {
-        if (!fp_report_read(fp_slow_form, line, &s))
-            continue;
-        fprintf(to, "%9s  %s %s, %" PRIu64 " waited, %" PRIu64 " s ago: %s\n",
-                ctl_time_text(s.us, whole, sizeof(whole)), s.call, ctl_time_text(s.call_us, call, sizeof(call)),
-                s.waited, s.ago_ms / 1000, s.path);
     }
 }

@@ -41,7 +41,5 @@ const char *ctl_time_text(uint64_t us, char *buf, size_t size);
 void ctl_fill_in(FILE *to, const char *text, const struct ctl_reports *r);
 /* Prints the report of latencies as a table; cuts it. */
 void ctl_print_latency(char *report);
-/* Prints at most so many lines of the report of slow lookups; cuts it. */
-void ctl_print_slow(FILE *to, char *report, unsigned most);
 
 #endif

@@ -10,8 +10,6 @@
 #include "ctl/ctl_json_report.h"
 #include "ctl/ctl_report.h"
 
-#define MOST_SLOW 5u
-
 static void print_duration(uint64_t s)
 {
     if (s >= 86400)
@@ -81,16 +79,12 @@ static void print_state(const struct ctl_reports *s)
     print_out_of_service(s->text[FP_REPORT_MOUNTS]);
     putchar('\n');
     ctl_print_latency(s->text[FP_REPORT_LATENCY]);
-    if (s->text[FP_REPORT_SLOW][0] == '\0')
-        return;
-    puts("\nthe longest lookups of the last minute:");
-    ctl_print_slow(stdout, s->text[FP_REPORT_SLOW], MOST_SLOW);
 }
 
 enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
 {
     static const enum fp_report wanted[] = { FP_REPORT_ABOUT,   FP_REPORT_STATS, FP_REPORT_MOUNTS,
-                                             FP_REPORT_LATENCY, FP_REPORT_SLOW,  0 };
+                                             FP_REPORT_LATENCY, 0 };
     struct ctl_reports s;
     enum ctl_exit rc;
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "admin/latency.h"
-#include "admin/slow.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "changes/coherence.h"
 #include "changes/mounts.h"
@@ -18,6 +18,8 @@
 #include "wire/wire.h"
 
 #define UNKNOWN "(unknown)"
+#define SHOWN   1024     /* bytes of an escaped path */
+#define SLOW_US 1000000u /* and more is logged */
 
 static bool is_mounted(void *ctx, const char *point)
 {
@@ -36,17 +38,12 @@ int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence
     o->mounts = mounts;
     o->health = NULL;
     o->latency = fp_latency_create(is_mounted, o);
-    o->slow = fp_slow_create();
-    if (o->latency != NULL && o->slow != NULL)
-        return 0;
-    fp_observer_clear(o);
-    return -1;
+    return o->latency != NULL ? 0 : -1;
 }
 
 void fp_observer_clear(struct fp_observer *o)
 {
     fp_latency_destroy(&o->latency);
-    fp_slow_destroy(&o->slow);
 }
 
 /* A worker measures its own walks; for a worker that was killed only the time is known. */
@@ -60,21 +57,40 @@ static struct fp_effort effort_of(const struct fp_observed *w, uint64_t now_ms)
     return (struct fp_effort){ .us = us, .call = FP_CALL_NONE };
 }
 
+/* The path comes last: if the line is too long, it is the path that is cut. */
+static void log_slow(const struct fp_observed *w, const char *point, const struct fp_effort *e)
+{
+    char shown[SHOWN], path[SHOWN];
+
+    fp_text_escape(shown, sizeof(shown), point, strlen(point));
+    fp_text_escape(path, sizeof(path), w->lookup->path, w->lookup->path_len);
+    if (e->call == FP_CALL_NONE)
+        fp_log(FP_LOG_WARNING, 46,
+               "slow lookup: %" PRIu32 " ms and no answer from the file system at %s; %u waited for %s",
+               e->us / 1000, shown, w->waited, path);
+    else
+        fp_log(FP_LOG_WARNING, 46,
+               "slow lookup: %" PRIu32 " ms, %" PRIu32 " ms of them in one %s, on the file system at %s; %u waited "
+               "for %s",
+               e->us / 1000, e->longest_us / 1000, fp_call_text(e->call), shown, w->waited, path);
+}
+
 void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
 {
     const uint64_t now_ms = fp_now_ms();
+    struct fp_effort effort;
     const char *point;
-    struct fp_slow_lookup slow;
 
     /* A walk that never began took no time. */
     if (o == NULL || w->began_ms == 0)
         return;
     point = fp_coherence_mount_point(o->coherence, fp_mount_health_end_of(w->mount, w->answer, w->result));
-    slow =
-        (struct fp_slow_lookup){ w->lookup->path,      w->lookup->path_len, point != NULL ? point : UNKNOWN,
-                                 effort_of(w, now_ms), w->waited,           now_ms };
-    fp_latency_add(o->latency, slow.point, &slow.effort, now_ms);
-    fp_slow_add(o->slow, &slow);
+    if (point == NULL)
+        point = UNKNOWN;
+    effort = effort_of(w, now_ms);
+    fp_latency_add(o->latency, point, &effort, now_ms);
+    if (effort.us >= SLOW_US)
+        log_slow(w, point, &effort);
 }
 
 size_t fp_observer_mount_line(void *ctx, uint32_t n, char *buf, size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes single walks for operators: how long they take on each mount, and which were slow.  Reports
- * (control.h) show these notes.  All functions run on the loop.
+ * Notes single walks for operators: a report says how long they take on each mount, the log which were
+ * slow.  All functions run on the loop.
  */
 #ifndef FP_OBSERVE_H
 #define FP_OBSERVE_H
@@ -15,7 +15,6 @@ struct fp_latency;
 struct fp_lookup;
 struct fp_mount_health;
 struct fp_mounts;
-struct fp_slow;
 struct fp_walk_result;
 
 struct fp_observer {
@@ -23,7 +22,6 @@ struct fp_observer {
     const struct fp_mounts *mounts;
     struct fp_mount_health *health; /* NULL: each mount is in service */
     struct fp_latency *latency;
-    struct fp_slow *slow;
 };
 
 /* Returns 0, or -1 if there is no memory. */

@@ -15,7 +15,6 @@ const struct fp_stat fp_stat_rows[FP_STATS] = {
 #define END { NULL, FP_WORD_END, 0 }
 #define MOUNT(name, kind, member) { name, FP_WORD_##kind, offsetof(struct fp_report_mount, member) }
 #define LATENCY(member, kind) { #member, FP_WORD_##kind, offsetof(struct fp_report_latency, member) }
-#define SLOW(member, kind) { #member, FP_WORD_##kind, offsetof(struct fp_report_slow, member) }
 #define KNOWN(member, kind) { #member, FP_WORD_##kind, offsetof(struct fp_report_known, member) }
 
 const struct fp_word fp_mount_form[] = {
@@ -27,10 +26,6 @@ const struct fp_word fp_mount_form[] = {
 const struct fp_word fp_latency_form[] = {
     LATENCY(point, TEXT), LATENCY(count, NUMBER), LATENCY(sum_us, NUMBER), LATENCY(longest_us, NUMBER),
     LATENCY(calls, NUMBER), LATENCY(buckets, BUCKETS), END
-};
-const struct fp_word fp_slow_form[] = {
-    SLOW(ago_ms, NUMBER), SLOW(us, NUMBER), SLOW(call, TEXT), SLOW(call_us, NUMBER), SLOW(waited, NUMBER),
-    SLOW(point, TEXT), SLOW(path, TEXT), END
 };
 const struct fp_word fp_known_form[] = {
     KNOWN(len, NUMBER), KNOWN(state, TEXT), KNOWN(watch, TEXT), KNOWN(reason, TEXT), KNOWN(left_ms, NUMBER),

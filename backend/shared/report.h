@@ -38,12 +38,6 @@ struct fp_report_latency {
     uint64_t buckets[FP_LATENCY_BUCKETS];
 };
 
-/* A long lookup within the last minute; call: the system call that took most of the time. */
-struct fp_report_slow {
-    uint64_t ago_ms, us, call_us, waited;
-    const char *call, *point, *path;
-};
-
 /* An entry of a path (FP_CONTROL_EXPLAIN). */
 struct fp_report_known {
     uint64_t len, left_ms;
@@ -67,7 +61,7 @@ struct fp_word {
     enum fp_word_kind kind;
     size_t offset;
 };
-extern const struct fp_word fp_mount_form[], fp_latency_form[], fp_slow_form[], fp_known_form[];
+extern const struct fp_word fp_mount_form[], fp_latency_form[], fp_known_form[];
 
 /* Cuts a line into a row, whose texts point into it.  False: it is no such line. */
 bool fp_report_read(const struct fp_word *form, char *line, void *row);

@@ -161,10 +161,9 @@ enum fp_report {
     FP_REPORT_MOUNTS = 1,
     FP_REPORT_STATS = 2,
     FP_REPORT_LATENCY = 3,
-    FP_REPORT_SLOW = 4,
-    FP_REPORT_ABOUT = 5
+    FP_REPORT_ABOUT = 4
 };
-#define FP_REPORTS    5 /* how many there are */
+#define FP_REPORTS    4 /* how many there are */
 #define FP_LOG_LEVELS 4 /* those of log_level in the configuration, in their order */
 #define FP_START_S    5 /* seconds of uptime for which workers that do not live yet are no fault */
 

@@ -124,7 +124,7 @@ static void look_at_reports(struct look *at)
     fp_judge(&by, on_found, at);
     if (queued > 0 && queued >= fp_snapshot_counter(f, "workers") && judged_value(f, "uptime_s") >= FP_START_S)
         find(at, FP_DEGRADED, apr_psprintf(at->pool, U64 " lookups wait for a free worker.", queued),
-             "The slow lookups on this page show where the workers are. Raise workers in flashpached.conf if "
+             "FP0046 in the daemon's log shows where the workers are. Raise workers in flashpached.conf if "
              "this lasts.");
 }
 

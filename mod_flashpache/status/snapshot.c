@@ -132,14 +132,6 @@ static void read_latency(char *line, apr_array_header_t *rows)
         APR_ARRAY_PUSH(rows, struct fp_report_latency) = l;
 }
 
-static void read_slow(char *line, apr_array_header_t *rows)
-{
-    struct fp_report_slow s;
-
-    if (fp_report_read(fp_slow_form, line, &s))
-        APR_ARRAY_PUSH(rows, struct fp_report_slow) = s;
-}
-
 /* "KEY VALUE" */
 static void read_fact(char *line, apr_array_header_t *rows)
 {
@@ -184,7 +176,6 @@ void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool all)
         { FP_REPORT_STATS, read_counter, &f->from_daemon, sizeof(struct fp_snapshot_counter) },
         { FP_REPORT_MOUNTS, read_mount, &f->mounts, sizeof(struct fp_report_mount) },
         { FP_REPORT_LATENCY, read_latency, &f->latencies, sizeof(struct fp_report_latency) },
-        { FP_REPORT_SLOW, read_slow, &f->slow, sizeof(struct fp_report_slow) },
         { FP_REPORT_ABOUT, read_fact, &f->about, sizeof(struct fp_snapshot_fact) },
     };
 

@@ -38,7 +38,6 @@ struct fp_snapshot {
     apr_array_header_t *from_daemon; /* of struct fp_snapshot_counter */
     apr_array_header_t *mounts;      /* of struct fp_report_mount */
     apr_array_header_t *latencies;   /* of struct fp_report_latency */
-    apr_array_header_t *slow;        /* of struct fp_report_slow, the longest first */
     apr_array_header_t *about;       /* of struct fp_snapshot_fact */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The status page for people: its top, outcomes and paths.
+ * The status page for people: its top, and outcomes.
  */
 #include "config.h"
 #include "status/status.h"
@@ -17,7 +17,6 @@
 #include "status/snapshot.h"
 
 #define MOST_HOSTS 20 /* hosts with a bar; ?auto has the others */
-#define MOST_SLOW  5
 
 /* ---- the top ---- */
 
@@ -217,8 +216,8 @@ static const char *const reasons[FP_OUTCOMES] = {
     [FP_COUNT_DEEP] = "more than 64 components, or 40 symbolic links",
     [FP_COUNT_NOBODY] = "no connection to the daemon: FP0101 in httpd's error log says why",
     [FP_COUNT_PAUSED] = "the daemon failed a moment before, and the child waited before it asked again",
-    [FP_COUNT_TIMEOUT] = "no answer within FlashpacheTimeout: see the slow lookups",
-    [FP_COUNT_BUSY] = "the daemon's queue is full: raise workers, or see the slow lookups",
+    [FP_COUNT_TIMEOUT] = "no answer within FlashpacheTimeout: see FP0046 in the daemon's log",
+    [FP_COUNT_BUSY] = "the daemon's queue is full: raise workers, or see FP0046 in the daemon's log",
     [FP_COUNT_UNAVAILABLE] = "the file system does not answer: check its server",
     [FP_COUNT_FAILED] = "a worker died: FP0022 and FP0023 in the daemon's log",
     [FP_COUNT_VERSION] = "module and daemon are of different releases: install both from one",
@@ -244,36 +243,6 @@ static void write_reasons(request_rec *r, const struct fp_snapshot_host *t)
     ap_rputs("</table>\n", r);
 }
 
-/* ---- paths ---- */
-
-static void write_slow_one(request_rec *r, const struct fp_report_slow *s)
-{
-    ap_rputs("<tr><td>", r);
-    fp_html_code(r, s->path);
-    ap_rputs("</td>", r);
-    fp_html_cell(r, "took", fp_html_time(r->pool, s->us));
-    fp_html_cell(r, "in one call",
-                 s->call_us > 0 ? apr_psprintf(r->pool, "%s in %s", fp_html_time(r->pool, s->call_us),
-                                               ap_escape_html(r->pool, s->call))
-                                : "no answer");
-    fp_html_number_cell(r, "waited for it", s->waited);
-    fp_html_cell(r, "ago", fp_html_duration(r->pool, s->ago_ms / 1000));
-    ap_rputs("</tr>\n", r);
-}
-
-static void write_slow(request_rec *r, const struct fp_snapshot *f)
-{
-    if (f->slow->nelts == 0)
-        return;
-    ap_rputs(
-        "<h2>The longest lookups of the last minute</h2>\n<table class=\"rows\">\n<thead><tr><th>path</th>"
-        "<th>took</th><th>in one call</th><th>waited for it</th><th>ago</th></tr></thead>\n",
-        r);
-    for (int i = 0; i < f->slow->nelts && i < MOST_SLOW; i++)
-        write_slow_one(r, &APR_ARRAY_IDX(f->slow, i, struct fp_report_slow));
-    ap_rputs("</table>\n", r);
-}
-
 void fp_status_page(request_rec *r, const struct fp_snapshot *f)
 {
     const struct fp_health health = fp_health_of(r->pool, f);
@@ -282,7 +251,6 @@ void fp_status_page(request_rec *r, const struct fp_snapshot *f)
     write_outcomes(r, f);
     write_reasons(r, &f->total);
     fp_status_write_mounts(r, f);
-    write_slow(r, f);
     ap_rputs("<footer><a href=\"?refresh=5\">refresh every 5 s</a> <a href=\"?auto\">for scripts</a> "
              "<a href=\"?prometheus\">for Prometheus</a></footer>\n</body>\n</html>\n",
              r);

@@ -35,11 +35,10 @@ static void read_line(const char *line)
 {
     struct fp_report_mount m;
     struct fp_report_latency l;
-    struct fp_report_slow s;
     struct fp_report_known k;
-    char *first = strdup(line), *second = strdup(line), *third = strdup(line), *fourth = strdup(line), room[32];
+    char *first = strdup(line), *second = strdup(line), *third = strdup(line), room[32];
 
-    FUZZ_MUST(first != NULL && second != NULL && third != NULL && fourth != NULL);
+    FUZZ_MUST(first != NULL && second != NULL && third != NULL);
     if (fp_report_read(fp_mount_form, first, &m))
         FUZZ_MUST(strlen(m.point) + strlen(m.type) + strlen(m.watch) <= strlen(line));
     if (fp_report_read(fp_latency_form, second, &l)) {
@@ -47,14 +46,11 @@ static void read_line(const char *line)
         for (unsigned percent = 0; percent <= 100; percent += 50)
             ctl_time_text(fp_latency_percentile_us(&l, percent), room, sizeof(room));
     }
-    if (fp_report_read(fp_slow_form, third, &s))
-        FUZZ_MUST(strlen(s.call) + strlen(s.point) + strlen(s.path) < strlen(line));
-    if (fp_report_read(fp_known_form, fourth, &k))
+    if (fp_report_read(fp_known_form, third, &k))
         FUZZ_MUST(strlen(k.state) + strlen(k.names) + strlen(k.point) < strlen(line));
     free(first);
     free(second);
     free(third);
-    free(fourth);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -68,7 +68,7 @@ def test_status(server, document, ctl):
     assert f"log_level {about['log_level']}, seccomp {'on' if has_filters() else 'off'}, prompt on" in text
     assert set(found["stats"]) == {name for name, _ in words(ctl("stats"))}
     assert f" of {about['workers_wanted']}, " in text and f" of {about['max_connections']}; " in text
-    assert set(found) == {"daemon", "stats", "mounts", "lookups", "slow"}
+    assert set(found) == {"daemon", "stats", "mounts", "lookups"}
 
 
 def test_stats(document, ctl):
@@ -99,21 +99,6 @@ def test_check(server, document, ctl, flashpachectl, base):
     made = json.loads(gone.stdout)
     assert gone.returncode == 3 and gone.stderr and made["answered"] is False
     assert made["bad"] == len([one for one in made["checks"] if one["verdict"] == "BAD"]) == 1
-
-
-def test_slow_lookups(lab, base, flashpachectl, slow_directory):
-    source = base / "slow-source"
-    tree.put(source / ODD / "f.txt", "x\n")
-    place = slow_directory(source, SLOW_US)
-    with lab.daemon("slow") as daemon:
-        with wire.greet(daemon.socket) as conn:
-            wire.ask(conn, wire.whole_lookup(place / ODD / "f.txt"))
-        text = flashpachectl("-s", daemon.socket, "status").stdout
-        slow = json.loads(flashpachectl("-s", daemon.socket, "status", "--json").stdout)["slow"]
-        one = next(one for one in slow if one["path"] == escaped(place / ODD / "f.txt"))
-        assert one["point"] == str(place)
-        assert one["us"] >= one["call_us"] >= SLOW_US // 2 and one["waited"] == 1 and one["ago_ms"] < 60_000
-        assert one["path"] in text and f" {one['call']} " in text
 
 
 def test_explain(root, document, ctl):

@@ -69,24 +69,6 @@ START_TEST(lines)
 }
 END_TEST
 
-/* A line with fewer words, or more, or a word where a number stands is no good line. */
-START_TEST(slow)
-{
-    struct fp_report_slow s;
-
-    ck_assert(!fp_report_read(fp_slow_form, (char[]){ "" }, &s));
-    ck_assert(!fp_report_read(fp_slow_form, (char[]){ "5 40 open 30 a /mnt /mnt/f" }, &s));
-    ck_assert(!fp_report_read(fp_slow_form, (char[]){ "5 40 open 30 2 /mnt /mnt/f g" }, &s));
-    ck_assert(fp_report_read(fp_slow_form, (char[]){ "5 40 open 30 2 /mnt /mnt/f" }, &s));
-    ck_assert_uint_eq(s.ago_ms + s.us + s.call_us + s.waited, 77);
-    ck_assert_str_eq(s.call, "open");
-    ck_assert_str_eq(s.point, "/mnt");
-    ck_assert_str_eq(s.path, "/mnt/f");
-    ck_assert(!fp_report_read(fp_slow_form, (char[]){ "5 40 open 30 2 /mnt" }, &s));
-    ck_assert(!fp_report_read(fp_slow_form, (char[]){ "5 40 open -30 2 /mnt /mnt/f" }, &s));
-}
-END_TEST
-
 START_TEST(entries_of_a_path)
 {
     struct fp_report_known k;
@@ -158,7 +140,6 @@ int main(void)
 
     tcase_add_test(t, a_report_is_put_together);
     tcase_add_test(t, lines);
-    tcase_add_test(t, slow);
     tcase_add_test(t, entries_of_a_path);
     tcase_add_test(t, mounts);
     tcase_add_test(t, latencies);
