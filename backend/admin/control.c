@@ -89,27 +89,12 @@ static void explain(const struct fp_control_deps *deps, const struct fp_control 
     }
 }
 
-/* ---- operations ---- */
-
-static void set_level(const struct fp_control *question)
-{
-    const enum fp_log_level level = (enum fp_log_level)question->level;
-
-    /* Logged while the level allows. */
-    if (level > fp_log_level())
-        fp_log_set_level(level);
-    fp_log(FP_LOG_INFO, 51, "log_level is %s as asked, until the configuration is reread",
-           fp_log_level_text(level));
-    fp_log_set_level(level);
-}
-
 void fp_control_answer(const struct fp_control_deps *deps, const struct fp_control *question,
                        struct fp_reply *reply)
 {
     memset(reply, 0, sizeof(*reply));
     switch (question->op) {
     case FP_CONTROL_PURGE: purge(deps, question, reply); break;
-    case FP_CONTROL_LOG: set_level(question); break;
     case FP_CONTROL_EXPLAIN: explain(deps, question, reply); break;
     default: report(&deps->reports[question->what], question->from, reply);
     }

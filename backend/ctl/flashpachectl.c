@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "conf/conf.h"
 #include "ctl/ctl_json_report.h"
 #include "ctl/ctl_out.h"
@@ -149,30 +148,7 @@ static enum ctl_exit stats(const struct ctl *ctl, int argc, char **argv)
     return print_report(ctl, argc, FP_REPORT_STATS);
 }
 
-/* ---- the log's level ---- */
-
-static enum ctl_exit log_level(const struct ctl *ctl, int argc, char **argv)
-{
-    static uint8_t buf[FP_MAX_FRAME];
-    const int level = argc == 2 ? fp_log_level_parse(argv[1]) : -1;
-    const struct fp_control question = { .op = FP_CONTROL_LOG, .level = (unsigned)level };
-    struct fp_reply reply;
-    fp_status st;
-
-    if (level == -1)
-        return ctl_misused("log-level takes one of error, warning, info and debug");
-    st = fp_client_control(ctl->client, &question, &reply, buf);
-    if (st != FP_OK)
-        return ctl_no_daemon(ctl, st);
-    if (reply.status == FP_OK)
-        return CTL_DONE;
-    ctl_complain("the level of the log stays: %s", fp_status_text(reply.status));
-    return CTL_FAILED;
-}
-
 /* ---- the command line ---- */
-
-static enum ctl_exit help(const struct ctl *ctl, int argc, char **argv);
 
 #define INDENT "                           "
 
@@ -203,11 +179,6 @@ static const struct command {
       "look up the paths in FILE, one a line (-: standard\n" INDENT
       "input), and the files of that name (.htaccess) in\n" INDENT "the directories above them\n",
       ctl_warm, false },
-    { "log-level",
-      "  log-level LEVEL          error, warning, info or debug, until the configuration\n" INDENT
-      "is reread\n",
-      log_level, false },
-    { "help", "  help [COMMAND]           print this, or what belongs to one command\n", help, false },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -224,7 +195,7 @@ static void usage(FILE *out)
           "  -T, --timeout MS         how long one question may take (5000)\n"
           "  -j, --json               reports as JSON; also behind the command\n"
           "  -V, --version            print the version and exit\n"
-          "  -h, --help               print this and exit\n\n"
+          "  -h, --help               print this and exit; behind a command, what belongs to it\n\n"
           "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n",
           out);
 }
@@ -244,21 +215,6 @@ static enum ctl_exit help_on(const struct command *command)
     printf("Usage: flashpachectl [-s SOCKET] [-c FILE] [-T MS] %s%s ...\n\n%s",
            command->reports ? "[-j] " : "", command->name, command->help);
     return CTL_DONE;
-}
-
-static enum ctl_exit help(const struct ctl *ctl, int argc, char **argv)
-{
-    const struct command *command;
-
-    (void)ctl;
-    if (argc > 2 || (argc == 2 && argv[1][0] == '-'))
-        return ctl_misused("help takes one command, or none");
-    if (argc < 2) {
-        usage(stdout);
-        return CTL_DONE;
-    }
-    command = find_command(argv[1]);
-    return command != NULL ? help_on(command) : ctl_misused(NULL);
 }
 
 /* Takes --json off a command's arguments; true if it was there. */

@@ -274,8 +274,6 @@ fp_status fp_control_encode(struct fp_writer *w, uint64_t id, const struct fp_co
     if (c->op == FP_CONTROL_PURGE) {
         fp_put_u8(w, (uint8_t)c->scope);
         put_path(w, c->path, c->path_len);
-    } else if (c->op == FP_CONTROL_LOG) {
-        fp_put_u8(w, (uint8_t)c->level);
     } else if (c->op == FP_CONTROL_EXPLAIN) {
         put_path(w, c->path, c->path_len);
     } else {
@@ -328,8 +326,6 @@ fp_status fp_control_decode(struct fp_reader *r, struct fp_control *c)
         good = get_purge(r, c);
     else if (op == FP_CONTROL_REPORT)
         good = get_report(r, c);
-    else if (op == FP_CONTROL_LOG)
-        good = (c->level = fp_get_u8(r)) < FP_LOG_LEVELS && fp_reader_done(r);
     else if (op == FP_CONTROL_EXPLAIN)
         good = get_explain(r, c);
     return good ? FP_OK : FP_PROTOCOL;

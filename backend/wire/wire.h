@@ -147,8 +147,7 @@ void fp_put_lookup(struct fp_writer *w, const struct fp_lookup *l);
 enum fp_control_op {
     FP_CONTROL_PURGE = 1,  /* forget entries */
     FP_CONTROL_REPORT = 2, /* report counters and state */
-    FP_CONTROL_LOG = 3,    /* set the log's level */
-    FP_CONTROL_EXPLAIN = 4 /* report the entries of a path, without a walk */
+    FP_CONTROL_EXPLAIN = 3 /* report the entries of a path, without a walk */
 };
 
 enum fp_scope {
@@ -163,9 +162,8 @@ enum fp_report {
     FP_REPORT_LATENCY = 3,
     FP_REPORT_ABOUT = 4
 };
-#define FP_REPORTS    4 /* how many there are */
-#define FP_LOG_LEVELS 4 /* those of log_level in the configuration, in their order */
-#define FP_START_S    5 /* seconds of uptime for which workers that do not live yet are no fault */
+#define FP_REPORTS 4 /* how many there are */
+#define FP_START_S 5 /* seconds of uptime for which workers that do not live yet are no fault */
 
 /*
  * CONTROL: an operator's request.  The fields of other operations are
@@ -176,7 +174,6 @@ struct fp_control {
     enum fp_scope scope; /* PURGE */
     const char *path;    /* PURGE, EXPLAIN; NULL for FP_SCOPE_ALL */
     size_t path_len;
-    unsigned level;      /* LOG */
     enum fp_report what; /* REPORT */
     uint32_t from;       /* REPORT: 0, or the last answer's next */
 };

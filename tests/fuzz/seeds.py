@@ -21,7 +21,7 @@ import shared_reader  # noqa: E402
 import wire  # noqa: E402
 
 WELCOME, ERROR, MARKS = 2, 5, 9
-LOG, EXPLAIN = 3, 4
+EXPLAIN = 3
 DIRECTORY, FILE, LINK = stat.S_IFDIR | 0o755, stat.S_IFREG | 0o644, stat.S_IFLNK | 0o777
 WITH_FD, LOCAL, UNCHANGED, LEASE, CONTENT = 1, 2, 4, 8, 16
 PATH = b"/srv/file"
@@ -79,7 +79,6 @@ def questions():
     yield "purge", wire.purge(wire.TREE, "/srv")
     yield "purge-all", wire.purge(wire.ALL)
     yield "report", wire.report(wire.STATS)
-    yield "log", wire.frame(wire.CONTROL, bytes([LOG, 2]), 1)
     yield "explain", wire.frame(wire.CONTROL, bytes([EXPLAIN]) + path(PATH), 1)
 
 

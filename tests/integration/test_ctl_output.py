@@ -20,9 +20,7 @@ CASES = {
                (["y" * 5000 + HOSTILE], "")],
     "purge": [(["{}"], ""), (["{}/absent"], ""), (["--tree", "{}"], "")],
     "warm": [(["-"], "{}\n{}/absent\n" + "z" * 5000 + HOSTILE + "\n"), ([HOSTILE], ""), (["-"], f"{HOSTILE}\0\n")],
-    "log-level": [([HOSTILE], "")],
     "php": [([], ""), ([HOSTILE], "")],
-    "help": [([HOSTILE], "")],
     HOSTILE: [([], "")],
     f"--{HOSTILE}": [([], "")],
 }

@@ -200,10 +200,9 @@ def test_completion(shell, ctl_usage):
     def completed(*words):
         return set(COMPLETES[shell]("flashpachectl", *words))
     assert completed("st") == {"stats", "status"}
-    assert completed("-s", "/x.sock", "log") == {"log-level"}
+    assert completed("-s", "/x.sock", "exp") == {"explain"}
     assert completed("stats", "--j") == {"--json"} == completed("check", "--j")
-    assert completed("log-level", "") == {"error", "warning", "info", "debug"}
-    assert completed("help", "") == commands(ctl_usage)
+    assert completed("") >= commands(ctl_usage)
     if shell == "bash":
         assert completed("-c", "/etc/x", "explain", "--a") == {"--access-file"}
         assert "/etc" in completed("explain", "/et")

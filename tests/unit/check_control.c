@@ -235,18 +235,6 @@ START_TEST(a_path_of_many_components_is_cut)
 }
 END_TEST
 
-START_TEST(level_of_the_log)
-{
-    const struct fp_control_deps deps = { .cache = NULL };
-    struct fp_control question = { .op = FP_CONTROL_LOG, .level = FP_LOG_WARNING };
-    struct fp_reply reply;
-
-    fp_control_answer(&deps, &question, &reply);
-    ck_assert_int_eq((int)reply.status, FP_OK);
-    ck_assert_int_eq((int)fp_log_level(), FP_LOG_WARNING);
-}
-END_TEST
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("control");
@@ -261,7 +249,6 @@ static Suite *make_suite(void)
     t = unit_add_case(s, "operator", setup, NULL, 0);
     tcase_add_test(t, every_component_is_explained);
     tcase_add_test(t, a_path_of_many_components_is_cut);
-    tcase_add_test(t, level_of_the_log);
     return s;
 }
 

@@ -78,20 +78,6 @@ START_TEST(purge_whose_path_is_longer_or_shorter_than_said)
 }
 END_TEST
 
-START_TEST(level_round_trip)
-{
-    for (unsigned level = 0; level < 256; level++) {
-        const struct fp_control in = { .op = FP_CONTROL_LOG, .level = level };
-        struct fp_control out;
-        struct fp_frame f = parsed(fp_control_encode(fresh(), 7, &in));
-
-        ck_assert_int_eq((int)fp_control_decode(&f.body, &out),
-                         (int)(level < FP_LOG_LEVELS ? FP_OK : FP_PROTOCOL));
-        ck_assert(level >= FP_LOG_LEVELS || out.level == level);
-    }
-}
-END_TEST
-
 START_TEST(explain_round_trip)
 {
     const struct fp_control in = { .op = FP_CONTROL_EXPLAIN,
@@ -224,7 +210,6 @@ int main(void)
     tcase_add_loop_test(t, purge_path_table, 0, PATHS);
     tcase_add_test(t, operation_and_scope_are_checked);
     tcase_add_test(t, purge_whose_path_is_longer_or_shorter_than_said);
-    tcase_add_test(t, level_round_trip);
     tcase_add_test(t, explain_round_trip);
     tcase_add_test(t, report_round_trip);
     tcase_add_test(t, done_round_trips);
