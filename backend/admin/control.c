@@ -51,7 +51,7 @@ static void report(const struct fp_report_source *source, uint32_t from, struct 
 
 /* ---- the state of a path ---- */
 
-/* "LEN STATE WATCH REASON LEFT_MS LEASE KEPT NAMES POINT", for each component. */
+/* "LEN STATE WATCH REASON LEFT_MS LEASE KEPT POINT", for each component. */
 static size_t explain_line(const struct fp_control_deps *deps, const struct fp_control *question, size_t len,
                            char *buf, size_t size)
 {
@@ -64,13 +64,13 @@ static size_t explain_line(const struct fp_control_deps *deps, const struct fp_c
     if (mount == NULL)
         mount = "?";
     fp_text_escape(point, sizeof(point), mount, strlen(mount));
-    return (size_t)snprintf(buf, size, "%zu %s %s %s %" PRIu64 " %s %s %s %s\n", len, states[v.state],
+    return (size_t)snprintf(buf, size, "%zu %s %s %s %" PRIu64 " %s %s %s\n", len, states[v.state],
                             fp_verdict_text(v.verdict), fp_verdict_reason(v.verdict),
                             v.expires_ms > now_ms ? v.expires_ms - now_ms : 0, v.leased ? "lease" : "-",
                             v.content ? "content"
                             : v.open  ? "open"
                                       : "-",
-                            v.names ? "names" : "-", point);
+                            point);
 }
 
 static void explain(const struct fp_control_deps *deps, const struct fp_control *question,

@@ -438,7 +438,6 @@ struct fp_cache_snapshot fp_cache_snapshot(const struct fp_cache *c, const char 
     s.content = e->content_at != 0;
     s.open = e->fd != -1 && !s.content;
     s.leased = s.state == FP_CACHE_KNOWN && e->slot != FP_NO_SLOT;
-    s.names = e->n_access > 0;
     return s;
 }
 

@@ -240,7 +240,6 @@ struct fp_cache_snapshot {
     uint32_t mount;
     bool open, content; /* it is kept open, or by its content */
     bool leased;        /* leases may be given on it */
-    bool names;         /* it has access files, there or absent */
 };
 /* The state of the path's own entry.  To look is no use of the entry. */
 struct fp_cache_snapshot fp_cache_snapshot(const struct fp_cache *c, const char *path, size_t len, uint64_t now_ms);

@@ -29,7 +29,7 @@ const struct fp_word fp_latency_form[] = {
 };
 const struct fp_word fp_known_form[] = {
     KNOWN(len, NUMBER), KNOWN(state, TEXT), KNOWN(watch, TEXT), KNOWN(reason, TEXT), KNOWN(left_ms, NUMBER),
-    KNOWN(lease, TEXT), KNOWN(kept, TEXT), KNOWN(names, TEXT), KNOWN(point, TEXT), END
+    KNOWN(lease, TEXT), KNOWN(kept, TEXT), KNOWN(point, TEXT), END
 };
 /* clang-format on */
 

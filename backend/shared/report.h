@@ -41,7 +41,7 @@ struct fp_report_latency {
 /* An entry of a path (FP_CONTROL_EXPLAIN). */
 struct fp_report_known {
     uint64_t len, left_ms;
-    const char *state, *watch, *reason, *lease, *kept, *names, *point;
+    const char *state, *watch, *reason, *lease, *kept, *point;
 };
 
 /* ---- their forms ---- */

@@ -47,7 +47,7 @@ static void read_line(const char *line)
             ctl_time_text(fp_latency_percentile_us(&l, percent), room, sizeof(room));
     }
     if (fp_report_read(fp_known_form, third, &k))
-        FUZZ_MUST(strlen(k.state) + strlen(k.names) + strlen(k.point) < strlen(line));
+        FUZZ_MUST(strlen(k.state) + strlen(k.kept) + strlen(k.point) < strlen(line));
     free(first);
     free(second);
     free(third);

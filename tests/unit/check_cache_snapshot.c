@@ -22,7 +22,7 @@ START_TEST(states)
     ck_assert_int_eq((int)state("/a/f", now + TTL), FP_CACHE_EXPIRED);
     v = fp_cache_snapshot(cache, "/a/f", 4, now);
     ck_assert_uint_eq(v.expires_ms, now + TTL);
-    ck_assert(v.open && !v.content && v.verdict == FP_TTL_UNWATCHED && !v.leased && !v.names);
+    ck_assert(v.open && !v.content && v.verdict == FP_TTL_UNWATCHED && !v.leased);
     /* Another directory bears the name: the file was seen below the other. */
     walked("/a", now, "dd1");
     ck_assert_int_eq((int)state("/a/f", now), FP_CACHE_DETACHED);

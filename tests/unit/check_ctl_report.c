@@ -73,13 +73,13 @@ START_TEST(entries_of_a_path)
 {
     struct fp_report_known k;
 
-    ck_assert(fp_report_read(fp_known_form, (char[]){ "4 file inotify - 90 lease open - /" }, &k));
+    ck_assert(fp_report_read(fp_known_form, (char[]){ "4 file inotify - 90 lease open /" }, &k));
     ck_assert_uint_eq(k.len, 4);
     ck_assert_uint_eq(k.left_ms, 90);
     ck_assert_str_eq(k.state, "file");
     ck_assert_str_eq(k.point, "/");
-    ck_assert(!fp_report_read(fp_known_form, (char[]){ "4 file inotify - 90 lease open -" }, &k));
-    ck_assert(!fp_report_read(fp_known_form, (char[]){ "x file inotify - 90 lease open - /" }, &k));
+    ck_assert(!fp_report_read(fp_known_form, (char[]){ "4 file inotify - 90 lease open" }, &k));
+    ck_assert(!fp_report_read(fp_known_form, (char[]){ "x file inotify - 90 lease open /" }, &k));
 }
 END_TEST
 
