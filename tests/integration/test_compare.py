@@ -37,12 +37,12 @@ FILES, PAGES = summary.Part("site", "static requests"), summary.Part("pages", "p
 
 # The page
 
-def put(store, part, key, a_second, ms, others=0):
+def put(store, part, key, a_second, ms, others=0, cpu_us=90.0):
     """Two rounds of both steps; others: answers with status 503, of 1000."""
     counts = {"requests": 1000, "errors": others, "unexpected": {"503": others} if others else {}}
     for number in range(2):
         latencies = [ms * (1 + i / 100) for i in range(200)]
-        store.put((part.name, key, "capacity", number), {"requests_per_s": a_second + number, "cpu_us": 90.0,
+        store.put((part.name, key, "capacity", number), {"requests_per_s": a_second + number, "cpu_us": cpu_us,
                                                          "memory_mib": 20.0, **counts})
         store.put((part.name, key, "latency=equal", number), {"ms": metrics.latency_summary(latencies),
                                                               "cdf": metrics.cdf(latencies), **counts})
@@ -84,6 +84,15 @@ def test_plots_are_valid_and_need_nothing_else(site):
             assert all(0 <= float(element.get(name, 0)) <= limit
                        for name, limit in (("x", width), ("x2", width), ("y", height), ("y2", height)))
     assert "prefers-color-scheme: dark" in page
+
+
+def test_the_reason_is_a_difference(tmp_path):
+    """Where latencies do not differ, the processor time does, or no reason is given."""
+    found = found_with(tmp_path / "cpu", (FILES, PAIR[0], 1000, 2.0, 0, 191.0), (FILES, PAIR[1], 1400, 2.0, 0, 155.0))
+    assert summary.sentence(found, [FILES], PAIR, 20) == (
+        "static requests: 1.40x, because for a static request 191 µs of processor time become 155.")
+    found = found_with(tmp_path / "none", (FILES, PAIR[0], 1000, 2.0), (FILES, PAIR[1], 1400, 2.0))
+    assert summary.sentence(found, [FILES], PAIR, 20) == "static requests: 1.40x."
 
 
 def test_no_difference_is_called_that(tmp_path):

@@ -48,11 +48,16 @@ def factor(ratio):
 
 
 def reason(found, part, pair, page_ms):
-    means = better(found, part, pair, "latency=equal", ("ms", "mean"), True)
-    if not means:
+    """The first measure that differs beyond the noise, or None."""
+    for step, path, text in (("latency=equal", ("ms", "mean"), "{} ms become {} ms at the same load"),
+                             ("capacity", ("cpu_us",), "{} µs of processor time become {}")):
+        found_both = better(found, part, pair, step, path, True)
+        if found_both and verdict.judge(found_both[2]) != NOISE:
+            break
+    else:
         return None
-    text = f"{number(means[0].median)} ms become {number(means[1].median)} ms at the same load"
-    if part.name == "pages":
+    text = text.format(*(number(spread.median) for spread in found_both[:2]))
+    if part.name == "pages" and step != "capacity":
         return f"{text}, of which the page's own program takes {number(page_ms)} ms either way"
     return text
 
@@ -68,7 +73,8 @@ def sentence(found, parts, pair, page_ms):
             why += [f"{'for a page' if part.name == 'pages' else 'for a static request'} {because}"] if because else []
     if not said:
         return None
-    return ", ".join(said) + (f", because {'; '.join(why)}." if why else ". Longer measurements have less noise (--seconds, --rounds).")
+    more = " Longer measurements have less noise (--seconds, --rounds)." if any(NOISE in part for part in said) else ""
+    return ", ".join(said) + (f", because {'; '.join(why)}." if why else f".{more}")
 
 
 def unexpected(found, part, pair):
