@@ -79,7 +79,7 @@ def own_daemon(server):
 
 
 def targets():
-    """bodycheck's: most requests go to the hot files, and no fault may open what is closed."""
+    """bodycheck's: most requests are for the hot files, and no fault may open what is closed."""
     return [*(f"{name}:{WEIGHT}" for name in HOT), *COLD, f"closed/file.txt:{WEIGHT}:403",
             f"absent.txt:{WEIGHT}:404"]
 

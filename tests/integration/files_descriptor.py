@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by test_program_files with the library, as the user of httpd: is a descriptor that has a copy of a file in every way
-as one of open()? Arguments: a file that rested, with 300 bytes of b"abc".
+"""Run by test_program_files with the library, as the user of httpd. Does a descriptor that has a copy of a file behave in
+every way as one of open()? Arguments: a file that rested, with 300 bytes of b"abc".
 
 Ends with 0, or with what is wrong."""
 

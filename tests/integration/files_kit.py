@@ -24,7 +24,7 @@ def compiled(directory, source, *options):
 
 
 def environment(roots, socket, **more):
-    """What the program is started with. Sanitizers have a preload of their own."""
+    """The program's environment. Sanitizers have a preload of their own."""
     library = built(".libs/libflashpache_files.so")
     return {**os.environ, "LD_PRELOAD": str(library), "FLASHPACHE_FILES": str(roots), "FLASHPACHE_SOCKET": str(socket), **more}
 

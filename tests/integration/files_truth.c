@@ -129,7 +129,7 @@ static void tell(const char *call, const char *path, int ours, int true_errno, c
                b->st_ctim.tv_sec, b->st_ctim.tv_nsec);
 }
 
-/* What is read to the end, and what fstat() says of it. */
+/* The bytes read to the end, and the metadata that fstat() gives. */
 static long contents(int fd, bool raw, struct stat *st)
 {
     unsigned char buf[256];

@@ -119,8 +119,8 @@ BOUNDARY = re.compile(rb"boundary=([0-9a-f]+)")
 
 
 def comparable(stream, port):
-    """The bytes without what httpd draws or takes from its clock: the dates, the order of methods, the boundary between
-    parts of a file; and without the port."""
+    """The bytes without the port, and without all that httpd draws or takes from its clock: dates, the order of methods,
+    the boundary between parts of a file."""
     stream = CLOCK.sub(rb"\1now", stream)
     stream = ALLOW.sub(lambda found: found[1] + b",".join(sorted(found[2].split(b","))), stream)
     for drawn in set(BOUNDARY.findall(stream)):

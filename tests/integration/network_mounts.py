@@ -259,7 +259,7 @@ def mount_command(mount):
 
 
 def manual_advice(directory):
-    """What httpd's manual advises for documents there: a child dies where a file that it has mapped shrinks."""
+    """httpd's manual advises this for documents there: a child dies where a file that it has mapped shrinks."""
     done = _run("findmnt", "-n", "-o", "FSTYPE", "-T", directory, check=False)
     return "EnableMMAP Off\n" if done.stdout.strip() in ("nfs", "nfs4", "cifs", "9p", "ceph", "virtiofs") else ""
 

@@ -3,8 +3,8 @@
 
     refusing.py ERRNO CALL[,CALL ...] PROGRAM [ARGUMENT ...]
 
-Each CALL fails with ERRNO, in the program and all that it starts. A call may be a number, or `newer`: all calls that
-Linux got with statx (4.11) and after it, which an old list of allowed calls does not have.
+Each CALL fails with ERRNO, in the program and all that it starts. A call may be a number, or `newer`: statx
+(Linux 4.11) and all later calls, which an old list of allowed calls does not have.
 """
 
 import ctypes
@@ -58,7 +58,7 @@ def load(error, calls):
 
 
 def command(error, *calls):
-    """What to put in front of a program's own command."""
+    """The words in front of a program's own command."""
     return [sys.executable, "-S", "-B", __file__, error, ",".join(calls)]
 
 

@@ -16,7 +16,7 @@ from waiting import wait_for
 KIND = os.environ.get("FLASHPACHE_SANITIZE", "")
 RUNTIMES = {"": (), "address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}[KIND]
 HELPER = {"": None, "address": "leakcheck.c", "thread": "pool_order.c"}[KIND]       # preloaded by servers
-# Reports go to files, one of each process; a leak does not change an exit status. httpd's own accesses say nothing
+# Each process writes its reports to a file of its own; a leak does not change an exit status. httpd's own accesses say nothing
 # about races: its threads' hand-overs of memory were not instrumented.
 COMMON = "log_path={reports}/report:log_exe_name=1:exitcode=0"
 # A clock that a test shifts is preloaded too, before the runtime that a program of ours is linked to.

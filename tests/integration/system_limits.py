@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the system has: its release, and very small limits for new or for running processes."""
+"""The system's release, and very small limits for new or for running processes."""
 
 import errno
 import itertools

@@ -229,8 +229,8 @@ def test_calls_of_a_hit(lab, root, base, allowed, limits, reads, settled):  # no
             return leased and [sum(name in line for line in trace.lines())
                     for name in ("[eventpoll]", "flashpache-answers", "flashpache-contents")]
         wait_for(ask, "hits alone")
-        # A look is made twice where an event of something else waits at that moment, and no lease is used
-        # where the daemon had no processor for its heartbeat.
+        # A look is made twice if an event of something else waits at that moment. No lease is used if the daemon had no
+        # processor for its heartbeat.
         wait_for(lambda: calls() == [len(files), reads * len(files), len(files) if reads else 0], "no call too many")
     lab.end()
 

@@ -79,8 +79,8 @@ def pages(server, app):
 
 
 def lasting_pages(server, app):
-    """The pages, once two passes agree that are more than a second apart: DokuWiki makes its feed anew for as long as
-    what it depends on is of the same second."""
+    """The pages, once two passes agree that are more than a second apart. DokuWiki makes its feed anew while its sources
+    are of the same second."""
     passes = [pages(server, app)]
 
     def agree():

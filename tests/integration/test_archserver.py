@@ -236,7 +236,7 @@ def test_a_client_that_does_not_read_delays_nobody(files, arch):
 
 @pytest.mark.parametrize("arch", [arch if arch in ("mt", "sped") else full(arch) for arch in ARCHITECTURES])
 def test_bounds_of_connections_and_silence(files, arch):
-    """At the limit others wait; who is silent is left, and makes room."""
+    """At the limit others wait; a silent client is dropped, and makes room."""
     with running(files, "--arch", arch, "--idle", 1, connections=4) as (_, port):
         silent = [connection(port) for _ in range(4)]
         with connection(port) as client:

@@ -211,7 +211,7 @@ Listen 80
 
 @pytest.mark.not_sanitized("the lab starts httpd without the sanitizer's runtime")
 def test_own_site_is_measured_without_its_servers(base):
-    """The log of a site with pages, a proxy and TLS: a stub makes pages, and answers for proxies, the rest is left out; no server gets them."""
+    """The log of a site with pages, a proxy and TLS: a stub makes pages, and answers for proxies. The rest is left out. No server gets any."""
     place, target = base / "own-site", Target()
     for name in ("a.txt", "b.txt"):
         tree.put(place / "docs" / name, f"{name}\n")
@@ -495,7 +495,7 @@ esac"""
 # It does not start, and says in several lines what it was given.
 SHOWS = """grep -E '^(LoadModule|User|Group) ' "$3" >&2
 exit 1"""
-# There is no www-data; who asks is root.
+# There is no www-data, and root asks.
 IDENTITIES = """case $* in
 -u) echo 0 ;;
 "-u apache") echo 48 ;;

@@ -53,5 +53,5 @@ def test_nothing_for_the_terminal(flashpachectl, daemon, place, command, json):
             done = flashpachectl(*before, *json, command, *filled, input=given.replace("{}", str(place)))
             output = done.stdout + done.stderr
             assert not CONTROLS.search(output), (number, before, output)
-            # What strangers write is nowhere at the beginning of a line. They do not name the configuration.
+            # The words of strangers are nowhere at the beginning of a line. They do not name the configuration.
             assert before[0] == "-c" or not re.search("^FORGED", output, re.MULTILINE), (number, before, output)

@@ -179,7 +179,7 @@ def test_programs_that_pages_name():
         selected = SELECTS.search(rest)
         if selected:
             for word in next(filter(None, selected.groups())).split(" or "):
-                # What follows an "and" chooses among a test's parameters.
+                # The part behind an "and" chooses among a test's parameters.
                 assert any(word.split(" and ")[0] in name for name in tests), f"{page}: -k {word}"
         elif unit := re.match(r"unit (\w+)", rest):
             assert list((REPO / "tests/unit").glob(f"{unit.group(1)}.*")), f"{page}: {program} {rest}"

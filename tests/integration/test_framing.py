@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every byte that a connection brings, heads, chunks, trailers and what follows them, is as stock's: random requests of many kinds,
-pipelined and one by one, on connections that stay. Over HTTP/2 the fields and bodies of each stream."""
+"""Every byte that a connection brings is as stock's: heads, chunks, trailers and the bytes behind them. The requests are random, of many
+kinds, pipelined and one by one, on connections that stay. Over HTTP/2 the fields and bodies of each stream."""
 
 import os
 import shutil

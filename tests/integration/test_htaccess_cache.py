@@ -257,7 +257,7 @@ COUNTED = "".join(f"RedirectMatch 410 ^/n{number}((a{{1,9}}b{{1,9}}){{1,20}}c{{1
 
 @pytest.mark.not_sanitized("its memory is the sanitizer's as well")
 def test_patterns_that_take_more_than_their_text(lab, base):
-    """One tenant writes such files in many directories. What is kept of them is bounded by what it takes."""
+    """One tenant writes such files in many directories. The memory that kept files take is bounded."""
     root = base / "patterns"
     paths = [f"/{number}/page.txt" for number in range(COSTLY)]
     for path in paths:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Apache 1.3: the same answers as stock, without a call on a path.
 
-As test_parity: the same bytes go to a stock Apache 1.3 and to one with Flashpache, in six configurations. These tests
+As test_parity: a stock Apache 1.3 and one with Flashpache get the same bytes, in six configurations. These tests
 run where FLASHPACHE_APACHE is an Apache 1.3 (httpd13).
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be opened gives the line in the error log that stock gives."""
+"""A file that cannot be opened gives the same line in the error log as with stock."""
 
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths that were asked for one after another expire one after another. At the first question that follows, the daemon
-looks at the others as well, side by side: but only at those that somebody came back to, and once for each time."""
+looks at the others as well, side by side. It looks only at those that somebody came back to, and once for each time."""
 
 import time
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An answer's file and its access files are of one directory, while a tenant switches the link that leads there: where a child looks
-itself, and where it has the text of a `.htaccess` from nobody and opens the file. His many inotify instances keep each switch from
-being reported for a while."""
+"""An answer's file and its access files are of one directory, while a tenant switches the link that leads there. A child looks itself,
+or has the text of a `.htaccess` from nobody and opens the file. The tenant's many inotify instances delay the report of each switch."""
 
 import ctypes
 import os
@@ -24,8 +23,8 @@ FILES = 4000            # of which each is asked for less often than makes a hin
 INSTANCES = 100         # of inotify: a user may have 128
 SECONDS = chosen(4, 20)
 THREADS = 12
-# Between two switches, and how many other processes are busy. Slowly, so that the directory is not noisy, and a child looks itself; fast,
-# so that the daemon walks, and the link leads there and back within a request.
+# Between two switches, and how many other processes are busy. The slow pace keeps the directory from being noisy, so a child looks itself.
+# With the fast one the daemon walks, and the link leads there and back within a request.
 PACES = {"slow": (0.004, 0), "fast": (0.001, 4)}
 PUBLIC, SECRET = b"public\n", b"secret\n"
 IN_MOVED_TO, IN_NONBLOCK = 0x80, 0o4000

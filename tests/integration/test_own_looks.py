@@ -143,7 +143,7 @@ def test_absent_and_denied(looking, connections, path):
 
 
 def test_no_message(looking, connections, lab):
-    """As many calls on the path as stock's, and one to read the file. Nothing goes to the daemon."""
+    """As many calls on the path as stock's, and one to read the file. The daemon is not asked."""
     if not shutil.which("strace"):
         pytest.skip("needs strace")
     server, ours = looking[1], connections[1]
@@ -347,8 +347,8 @@ AS_USER = ["setpriv", "--reuid=www-data", "--regid=www-data", "--init-groups", "
 
 @pytest.mark.parametrize("began_as", ("root", "user"))
 def test_a_directory_mounted_over(lab, base, began_as):
-    """A bind mount has the same device. A file of the directory that is there now never comes by the other one's rules;
-    only a daemon that began as root hears of mounts as of changes (Linux 6.15)."""
+    """A bind mount has the same device. A file of the directory that is there now is never served by the other
+    one's rules. Only a daemon that began as root hears of mounts as of changes (Linux 6.15)."""
     root = base / f"over-{began_as}"
     tree.put(root / "shown/known.txt", "known\n")
     tree.put(root / "denied/secret.txt", "secret\n")

@@ -168,8 +168,8 @@ def pid_of(clean):
 
 
 def until_noted(clean, notes, what):
-    """Asks until the last request has one of these notes: a daemon that httpd starts answers after a moment, and a child
-    of before a restart may still answer for one."""
+    """Asks until the last request has one of these notes. A daemon that httpd starts answers after a moment, and until
+    then a child of before a restart may answer."""
     def noted():
         assert clean.get("/page.txt") == "a page\n"
         return clean.notes(1)[-1] in notes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No response shows whether Flashpache served it.
 
-The same bytes go to a stock httpd and to one with Flashpache, both real, with the same configuration and files.
+A stock httpd and one with Flashpache get the same bytes, both real, with the same configuration and files.
 Status line, headers (as a multiset, Date aside), body and access-log fields must be equal, on the first request for
 a file and later.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program's own calls on paths, answered from the daemon's memory by libflashpache_files.so: as true as the kernel's,
-for those alone whom the daemon would answer, and the program goes on when nobody answers any more."""
+"""libflashpache_files.so answers a program's own calls on paths from the daemon's memory. The answers are as true as the
+kernel's, and only a program that the daemon would answer gets them. It goes on when nobody answers any more."""
 
 import errno
 import json

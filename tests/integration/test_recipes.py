@@ -53,7 +53,7 @@ class Container:
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
 
     def first(self):
-        """Its first process, as text; there is none in the first moment."""
+        """Its first process, as text; it does not exist in the first moment."""
         def child():
             assert self.process.poll() is None, self.log.read_text()
             return procs.children(self.process.pid)

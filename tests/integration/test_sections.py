@@ -107,7 +107,7 @@ def test_each_file_has_its_sections(servers):
 
 
 def test_an_access_file_comes_and_goes(servers, root):
-    """What was merged without it, or with it, serves no request after that."""
+    """Sections that were merged without it, or with it, serve no request after that."""
     asks = [Ask("localhost", f"/ht/{name}") for name in ("deep/f.txt", "f.txt", "inner/f.txt")]
     path = root / "ht/deep/.htaccess"
     for number in range(KNOWN):

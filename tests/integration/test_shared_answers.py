@@ -231,8 +231,8 @@ def tables_of(pid):
 
 @pytest.mark.parametrize("mpm", ("prefork", "event"))
 def test_former_tables_are_given_up(servers, mpm):
-    """After other daemons a child has the present tables alone, and no more descriptors than before, though
-    its leases on the former ones would hold for hours."""
+    """After other daemons, a child has the present tables alone, and no more descriptors than before. Its leases on the
+    former ones would hold for hours."""
     limits = {} if mpm == "prefork" else {"limits": MPM_LIMITS[mpm], "count": 2}
     server, children = servers(f"former-{mpm}", mpm=mpm, **limits)
     child, [connection] = next(iter(children.by_child.items()))

@@ -78,7 +78,7 @@ def ask(client, number):
 @pytest.mark.parametrize("at_once", AT_ONCE)
 def test_leases_hold(server, base, at_once):
     with Client(server.port) as client, Storm(base / "home", at_once) as storm:
-        # What is not known yet becomes known in the storm.
+        # Paths that are not known yet become known in the storm.
         for number in range(FILES * 20):
             ask(client, number)
         mark = server.mark()

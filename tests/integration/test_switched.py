@@ -28,7 +28,7 @@ pytestmark = pytest.mark.needs_flashpache
 ROUNDS = chosen(60, 1500)       # of all kinds
 RENAME_EXCHANGE = 2
 SECRET = b"secret of the closed directory"
-# What a client asks for, and what the directory's module is.
+# The client's requests, and the directory's module.
 PATHS = {
     "mod_dir": "/t1/d/", "MultiViews": "/t1/d/s", "type map": "/t1/d/map.var", "mod_autoindex": "/t1/d/list/", "mod_speling": "/t1/d/S.HTML",
     "a file": "/t1/d/s.html", "path-info": "/t1/d/s.html/info", "ErrorDocument": "/t1/none", "rewriting": "/t1/r/to/s.html", "Action": "/t1/act.x",

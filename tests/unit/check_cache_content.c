@@ -235,7 +235,7 @@ START_TEST(larger_content_is_wanted_at_the_second_walk)
 }
 END_TEST
 
-/* Whatever became of it: a mount that is too slow for it would read it for ever. */
+/* This counts whether it was kept or not: a mount that is too slow would read it for ever. */
 START_TEST(larger_content_is_wanted_once_of_a_descriptor)
 {
     allow_remote(REMOTE_MAX);
@@ -262,7 +262,8 @@ static bool find_known_unasked(const char *path)
     return fp_cache_find_known(cache, path, strlen(path), false, &m);
 }
 
-/* A question needs a walk that opens it; a refresh does not open it again. Whoever looks at its metadata has an answer. */
+/* A question needs a walk that opens it; a refresh does not open it again.
+ * A request that needs its metadata alone has an answer. */
 START_TEST(file_on_a_remote_mount_is_not_held)
 {
     const int fds = unit_open_fds();

@@ -410,7 +410,7 @@ START_TEST(access_file_of_the_directory)
     ck_assert(known_with_access("/a/b/f"));
     ck_assert_uint_eq(forget("/a/b/.htaccess", false), 0);
     assert_each(known_with_access, "!/a/b/f /a/c/f");
-    /* Another name is none of the directory's own. */
+    /* Another name does not belong to the directory. */
     ck_assert_uint_eq(forget("/a/c/other", false), 0);
     ck_assert(known_with_access("/a/c/f"));
     walked_with_access("/a/b", "ddd");

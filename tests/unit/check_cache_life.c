@@ -312,7 +312,7 @@ START_TEST(too_many_names_of_one_file)
     }
     ck_assert_uint_eq(life("/0"), WATCHED_TTL);
     ck_assert_uint_eq(life(path), 0);
-    /* Who has a place keeps it. */
+    /* A dependent that has a place keeps it. */
     kit_now_ms++;
     walk("/0", "df");
     result.step_watches[1].watch = key_of("/0", 2);

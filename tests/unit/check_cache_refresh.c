@@ -246,7 +246,7 @@ START_TEST(looks_ahead_in_vain)
 }
 END_TEST
 
-/* What nobody came back to is looked at for questions alone, and the rest once for each use. */
+/* Paths that nobody came back to are looked at for questions alone, and the rest once for each use. */
 START_TEST(no_look_ahead_without_a_use)
 {
     walked_in_turn(4);

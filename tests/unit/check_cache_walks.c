@@ -439,7 +439,7 @@ START_TEST(nearest_base_is_found)
     ck_assert_uint_eq(base.len, 2);
     ck_assert(!find_nearest("/x/f"));
     ck_assert(!find_nearest("/"));
-    /* One that does not answer any more is none. */
+    /* One that does not answer any more does not count. */
     fp_cache_forget(cache, "/a/b", 4, false);
     ck_assert(find_nearest("/a/b/c/f"));
     ck_assert_uint_eq(base.len, 2);

@@ -103,9 +103,9 @@ START_TEST(names_that_differ_in_case)
 }
 END_TEST
 
-/* NFS removes a file that somebody has open under another name: [0] is the removal, and what happens to that name or
- * another one says nothing of other names. Whatever lies in the directory, its access file and what a link leads to, is
- * looked at again. */
+/* NFS gives a removed file that somebody has open another name: [0] is the removal. Changes of that name or of
+ * another one say nothing of other names. Everything in the directory is looked at again, its access file and
+ * the target of a link included. */
 START_TEST(a_removed_file_that_is_open)
 {
     static const struct {
@@ -196,7 +196,7 @@ START_TEST(names_of_a_directory_are_asked_for_once)
 }
 END_TEST
 
-/* What is in use is due late, and only [1] if it was used lately. */
+/* Entries in use are due late, and only [1] if it was used lately. */
 START_TEST(files_of_a_remote_mount_are_due_late)
 {
     struct fp_cache_refresh next;

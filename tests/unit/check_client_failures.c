@@ -561,7 +561,7 @@ START_TEST(no_descriptor_free_for_the_answer)
 }
 END_TEST
 
-/* Nor is it where there is none for a socket. No time passes, so no pause could end. */
+/* Nor is it if a socket gets none. No time passes, so no pause could end. */
 START_TEST(no_descriptor_free_for_a_connection)
 {
     struct rlimit before;

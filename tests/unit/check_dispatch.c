@@ -18,7 +18,7 @@ static void know_a(void)
     ck_assert_uint_eq(n_jobs, 0);
 }
 
-/* ---- what nothing is kept of ---- */
+/* ---- paths of which nothing is kept ---- */
 
 /* Its watch is left out, say.  The first walk begins at the directory, and a second one at "/" brings the answer.
  * From then on the first one does. */
@@ -101,7 +101,7 @@ START_TEST(fresh_questions_share_the_next_walk)
 }
 END_TEST
 
-/* Every change on the way is reported, and there was none. */
+/* Every change on the way is reported, and nothing has changed. */
 START_TEST(fresh_question_joins_a_walk_of_what_is_watched)
 {
     all_watched = true;

@@ -316,7 +316,7 @@ START_TEST(absent_name)
     steps[2].status = FP_ABSENT;
     ck_assert_int_eq(fp_prefill(&request), OK);
     /* The walk takes it for a file, so it looks at nothing;
-     * then there is none, with the directory's metadata. */
+     * then the path leads to no file, with the directory's metadata. */
     ck_assert_int_eq(seen.filetype, APR_REG);
     ck_assert_str_eq(seen.filename, "/a/b");
     ck_assert_str_eq(request.path_info, "/more");

@@ -215,7 +215,7 @@ START_TEST(dying)
     ck_assert_uint_eq(fp_mount_queue_mount(one), 1);
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[4], true), FP_OK);
     ck_assert_int_eq(take(), -1);
-    /* They have all places: who comes now would wait for nobody knows how long. */
+    /* They have all places: a newcomer would wait for an unknown time. */
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 1, &all[5], false), FP_UNAVAILABLE);
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[5], false), FP_OK);
     /* So does who waits already; the probe stays. */

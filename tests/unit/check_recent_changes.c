@@ -46,7 +46,7 @@ START_TEST(others_did_not)
 }
 END_TEST
 
-/* Whoever asks about a time of which something was forgotten hears "perhaps", of every hash there. */
+/* If something of a time was forgotten, the answer for every hash of that time is "perhaps". */
 START_TEST(what_is_forgotten_may_have_been_anything)
 {
     for (unsigned i = 0; i <= FP_RECENT_WAYS; i++)

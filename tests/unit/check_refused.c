@@ -27,7 +27,7 @@ END_TEST
 
 #include <seccomp.h>
 
-/* What a process says that is refused that call by that errno. */
+/* The words of a process for which that call fails with that errno. */
 static int in_filter(int call, int error, int (*what)(void))
 {
     int status;

@@ -589,7 +589,7 @@ START_TEST(stop_ends_everything)
 }
 END_TEST
 
-/* A terminal's or a service manager's signal goes to the whole group. */
+/* A terminal or a service manager signals the whole group. */
 START_TEST(signals_to_the_group_do_not_end_the_spawner)
 {
     static const int signals[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };

@@ -245,7 +245,7 @@ START_TEST(absent_below_the_base)
 }
 END_TEST
 
-/* For the begin of other walks; it does not go to the client. */
+/* For the start of other walks; the client does not get it. */
 START_TEST(descriptor_of_a_directory)
 {
     add(1, FP_OK, S_IFDIR);

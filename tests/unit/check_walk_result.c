@@ -436,7 +436,7 @@ START_TEST(answer_without_its_result)
 }
 END_TEST
 
-/* An answer with other names than those that were looked for is none. */
+/* An answer with other names than those that were looked for is invalid. */
 START_TEST(result_with_other_names)
 {
     static struct fp_answer a, got;

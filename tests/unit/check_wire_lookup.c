@@ -161,7 +161,7 @@ START_TEST(more_or_fewer_names_than_said)
     for (unsigned said = 0; said < 256; said++) {
         for (unsigned n = 0; n <= FP_MAX_NAMES + 1; n++) {
             raw_names(said, n, ".htaccess", 9);
-            /* What follows is a later version's. */
+            /* The rest is a later version's. */
             assert_taken(decode_hello, said <= n && said <= FP_MAX_NAMES);
         }
     }
