@@ -73,6 +73,13 @@ def draw(directory, page, width, target, dark=False):
     target.write_text(plain((directory / "page1.svg").read_text()))
 
 
+def shoot(directory, page, width, height, target):
+    """Writes the page's first screen as PNG, in light colours."""
+    done = _run(directory, page, False, f"--window-size={width},{height}", f"--screenshot={directory / 'page.png'}")
+    assert (directory / "page.png").exists(), done.stderr[-1000:]
+    shutil.copy(directory / "page.png", target)
+
+
 def plain(svg):
     """With fonts that other machines have as well, and without digits of coordinates that nobody sees."""
     def short(found):

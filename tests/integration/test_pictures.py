@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures for the pages: docs/images. The status page of a site of two hosts, whose uploads are on a file system that does not
-answer, and what flashpache-compare reports of documents on a slow one.
+"""Pictures for the pages: docs/images. One is the status page of a site of two hosts, whose uploads are on a file system that
+does not answer. The other is flashpache-compare's report on documents on a slow file system.
 
 FLASHPACHE_PICTURES  a directory: the pictures are left there
 """
@@ -27,6 +27,7 @@ PICTURES = os.environ.get("FLASHPACHE_PICTURES")
 LARGEST = 150_000           # bytes of a picture
 DELAY_US = 900              # of each call on the slow file system
 FILES = 40
+VISITED = {f"/uploads/file{number * number % 17}.txt" for number in range(60)} | {f"/local/file{number}.txt" for number in range(9)}
 LINE = '192.0.2.1 - - [01/Jan/2026:00:00:00 +0000] "GET {} HTTP/1.1" 200 7\n'
 
 pytestmark = [pytest.mark.needs_flashpache, pytest.mark.full,
@@ -88,11 +89,16 @@ def test_status(lab, base, srv, slow):
     daemon = lab.daemon("www", ttl_ms=1000, mount_timeout_ms=500, lookup_timeout_ms=2000, stale_if_error_ms=600000).start()
     server = lab.flash("www-httpd", srv / "www", daemon.socket, config="FlashpacheTimeout 1\n", vhosts=[
         (["www.example.org"], ""), (["shop.example.org"], ""), status_kit.VHOST], extra_modules=status_kit.MODULES).start()
-    visit(server)
+    # Files that have just been made are kept by their content two seconds later.
+    wait_for(lambda: visit(server) or daemon.counters()["content_files"] >= len(VISITED), "all contents")
     mount.hang()
     wait_for(lambda: daemon.counters()["out_of_service"] or outside(server), "the mount to be out of service", 60)
     visit(server)
-    draw(base, read(server).text, 1000, "status")
+    page = read(server).text
+    draw(base, page, 1000, "status")
+    screen = Path(PICTURES).resolve() / "status.png"       # forges show no fonts of an SVG
+    browser.shoot(base, page, 1000, 815, screen)
+    assert screen.stat().st_size < LARGEST and screen.read_bytes().startswith(b"\x89PNG")
 
 
 def visit(server):
