@@ -41,7 +41,7 @@ CONNECTIONS = 16
 WARM_UP = 2000
 SEED = 20240229
 # Known paths stay known for the whole run.
-DAEMON = {"memory": "26G", "watched_ttl_ms": 3_600_000}
+DAEMON = {"memory": "17G", "watched_ttl_ms": 3_600_000}
 PREFORK = ("StartServers {0}\nMinSpareServers 1\nMaxSpareServers {0}\nServerLimit {0}\n"
            "MaxRequestWorkers {0}\nListenBacklog 4096\n")
 
