@@ -199,6 +199,14 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, enum fp_a
     return known;
 }
 
+void fp_cache_note_in_use(struct fp_cache *c, const char *path, size_t len)
+{
+    struct fp_entry *e = fp_entry_find(c, path, len);
+
+    if (e != NULL)
+        e->owed |= FP_USE_AHEAD;
+}
+
 bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
                            struct fp_cache_refresh *refresh_r)
 {

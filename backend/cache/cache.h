@@ -102,6 +102,10 @@ enum fp_ask {
 bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, enum fp_ask ask, uint64_t now_ms,
                      struct fp_answer *a);
 
+/* The path was in use in a daemon before this one: when its entry has expired, a question about another one of that time
+ * has it looked at again as well. */
+void fp_cache_note_in_use(struct fp_cache *c, const char *path, size_t len);
+
 /* An entry that was used since it was seen; a walk is to look at it again. */
 struct fp_cache_refresh {
     const char *path; /* good until the next call with this cache */

@@ -49,6 +49,7 @@ struct fp_walk {
     struct fp_task task;       /* its lookup points into path */
     struct fp_cache_base base; /* fd: a copy of our own, -1: begins at "/" */
     bool from_root;            /* it was submitted to begin at "/", whatever is known */
+    bool in_use;               /* its path was in use before a restart */
     uint32_t mount;            /* where it is expected to end */
     unsigned waited;           /* questions that waited for it, until now */
     bool outdated;    /* its path was forgotten since it was submitted */
@@ -275,6 +276,8 @@ static bool end_from_cache(struct fp_walk *w, const struct fp_answer *a)
     if (!fp_cache_lookup(ws->deps.cache, l->path, l->path_len, FP_ASK_INSERTED, fp_now_ms(), &ws->answer))
         return false;
     fp_publish(ws->deps.publisher, l->path, l->path_len, &ws->answer);
+    if (w->in_use)
+        fp_cache_note_in_use(ws->deps.cache, l->path, l->path_len);
     ws->answer.source = FP_SOURCE_WORKER;
     if (fp_answer_is_unopened(&ws->answer) && a != NULL && (a->content || a->fd != -1) && is_same_file(&ws->answer, a)) {
         ws->answer.fd = a->fd;
@@ -546,6 +549,8 @@ static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, con
 {
     struct fp_walk *w = create(ws, l, at);
 
+    if (w != NULL)
+        w->in_use = above.in_use;
     return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 

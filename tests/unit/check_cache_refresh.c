@@ -221,6 +221,21 @@ START_TEST(what_leases_were_used_for_together)
 }
 END_TEST
 
+/* Of a path that was in use before a restart, nobody has made use in this daemon. */
+START_TEST(what_was_in_use_before_a_restart)
+{
+    walked_in_turn(4);
+    fp_cache_note_in_use(cache, "/no02", strlen("/no02"));
+    fp_cache_note_in_use(cache, "/unknown", strlen("/unknown"));
+    for (unsigned i = 0; i < 2; i++) {
+        let_all_expire();
+        ck_assert(!known("/no00"));
+        ck_assert_str_eq(told_soon(kit_now_ms), i == 0 ? "/no02" : "");
+        walked_in_turn(4);
+    }
+}
+END_TEST
+
 /* A question for "/no01" among others. Returns whether it was looked at for the one before. */
 static bool is_ahead(void)
 {
@@ -481,6 +496,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, with_the_list_of_names);
     tcase_add_test(t, what_was_asked_for_together);
     tcase_add_test(t, what_leases_were_used_for_together);
+    tcase_add_test(t, what_was_in_use_before_a_restart);
     tcase_add_test(t, looks_ahead_in_vain);
     tcase_add_test(t, no_look_ahead_without_a_use);
     tcase_add_test(t, no_look_ahead_in_another_order);
