@@ -181,12 +181,10 @@ EXPORTED int OWN(faccessat)(int dir, const char *path, int mode, int flags)
 /* The program's own name for its file: fstat() of a copy tells of the file. */
 EXPORTED int OWN(fstat)(int fd, struct stat *st)
 {
+    const int result = REAL(fstat)(fd, st);
     struct fp_meta m;
-    int result;
 
-    fp_files_reopen(fd, false);
-    result = REAL(fstat)(fd, st);
-    if (result == 0 && fp_files_is_copy(st->st_dev) && fp_files_told(fd, &m))
+    if (result == 0 && fp_files_is_copy(st->st_dev) && fp_files_told(fd, st, &m))
         fill(st, &m);
     return result;
 }

@@ -33,11 +33,17 @@
 #define LINK_ROOM   (sizeof(LINK_PREFIX) + 2 * META_MOST + sizeof(" (deleted)"))
 #define PROC_ROOM   32 /* of "/proc/self/fd/" and a number */
 
+/* The file that was copied, as it was then. */
+struct source {
+    struct fp_meta meta;
+    char path[];
+};
+
 static struct {
     pthread_mutex_t mutex;
     struct {
         _Atomic ino_t ino; /* of the memfd; the descriptor may be another one by now. 0: there was none */
-        char *path;
+        struct source *source;
     } opened[DESCRIPTORS];
 } paths = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
@@ -108,7 +114,7 @@ static bool read_name(const char *text, size_t len, struct fp_meta *m)
     return fp_reader_done(&r);
 }
 
-bool fp_files_told(int fd, struct fp_meta *m)
+static bool told_by_name(int fd, struct fp_meta *m)
 {
     char link[PROC_ROOM], name[LINK_ROOM];
     ssize_t n;
@@ -164,11 +170,23 @@ static int make_copy(const struct fp_meta *m, const void *content, int flags)
     return fd;
 }
 
-/* False: there is no place for its path. */
-static bool remember(int fd, const char *path)
+static struct source *copy_source(const char *path, const struct fp_meta *m)
+{
+    const size_t size = strlen(path) + 1;
+    struct source *s = malloc(sizeof(*s) + size);
+
+    if (s != NULL) {
+        s->meta = *m;
+        memcpy(s->path, path, size);
+    }
+    return s;
+}
+
+/* False: there is no place for it. */
+static bool remember(int fd, const char *path, const struct fp_meta *m)
 {
     struct stat st;
-    char *copy = fd < DESCRIPTORS ? strdup(path) : NULL, *former = NULL;
+    struct source *copy = fd < DESCRIPTORS ? copy_source(path, m) : NULL, *former = NULL;
 
     if (copy == NULL || look_at(fd, &st) == -1) {
         free(copy);
@@ -176,8 +194,8 @@ static bool remember(int fd, const char *path)
     }
     atomic_store(&memfd_dev, st.st_dev);
     pthread_mutex_lock(&paths.mutex);
-    former = paths.opened[fd].path;
-    paths.opened[fd].path = copy;
+    former = paths.opened[fd].source;
+    paths.opened[fd].source = copy;
     paths.opened[fd].ino = st.st_ino;
     pthread_mutex_unlock(&paths.mutex);
     free(former);
@@ -203,7 +221,7 @@ bool fp_files_open(const char *path, int flags, int *fd_r)
     if (content != NULL)
         *fd_r = make_copy(&f.meta, content, flags);
     fp_copy_give_back(content, f.meta.size);
-    if (*fd_r != -1 && !remember(*fd_r, path))
+    if (*fd_r != -1 && !remember(*fd_r, path, &f.meta))
         fp_close(fd_r);
     errno = before;
     return *fd_r != -1;
@@ -211,20 +229,24 @@ bool fp_files_open(const char *path, int flags, int *fd_r)
 
 /* ---- the file itself ---- */
 
-/* A copy of the path of one of these descriptors, or NULL. */
-static char *path_of(int fd)
+static bool may_be_ours(int fd)
 {
-    struct stat st;
-    char *path = NULL;
+    return fd >= 0 && fd < DESCRIPTORS
+           && atomic_load_explicit(&paths.opened[fd].ino, memory_order_relaxed) != 0;
+}
 
-    if (fd < 0 || fd >= DESCRIPTORS || atomic_load_explicit(&paths.opened[fd].ino, memory_order_relaxed) == 0
-        || look_at(fd, &st) == -1 || !fp_files_is_copy(st.st_dev))
+/* A copy of the source of one of these descriptors, or NULL. st: what the kernel says of the descriptor. */
+static struct source *source_of(int fd, const struct stat *st)
+{
+    struct source *s = NULL;
+
+    if (!may_be_ours(fd) || !fp_files_is_copy(st->st_dev))
         return NULL;
     pthread_mutex_lock(&paths.mutex);
-    if (paths.opened[fd].path != NULL && paths.opened[fd].ino == st.st_ino)
-        path = strdup(paths.opened[fd].path);
+    if (paths.opened[fd].source != NULL && paths.opened[fd].ino == st->st_ino)
+        s = copy_source(paths.opened[fd].source->path, &paths.opened[fd].source->meta);
     pthread_mutex_unlock(&paths.mutex);
-    return path;
+    return s;
 }
 
 static bool is_unchanged(const char *path, const struct fp_meta *m)
@@ -251,15 +273,42 @@ static bool replace(int fd, const char *path, const struct fp_meta *m)
     return done;
 }
 
+static bool reopen(int fd, const struct source *s, bool always)
+{
+    return s != NULL && (always || !is_unchanged(s->path, &s->meta)) && replace(fd, s->path, &s->meta);
+}
+
 bool fp_files_reopen(int fd, bool always)
 {
     const int before = errno;
-    char *path = path_of(fd);
-    struct fp_meta m;
-    const bool done =
-        path != NULL && fp_files_told(fd, &m) && (always || !is_unchanged(path, &m)) && replace(fd, path, &m);
+    struct source *s;
+    struct stat st;
+    bool done;
 
-    free(path);
+    if (!may_be_ours(fd) || look_at(fd, &st) == -1)
+        return false;
+    s = source_of(fd, &st);
+    done = reopen(fd, s, always);
+    free(s);
     errno = before;
     return done;
+}
+
+bool fp_files_told(int fd, struct stat *st, struct fp_meta *m)
+{
+    const int before = errno;
+    struct source *s = source_of(fd, st);
+    bool told = false;
+
+    if (reopen(fd, s, false)) {
+        look_at(fd, st);
+    } else if (s != NULL) {
+        *m = s->meta;
+        told = true;
+    } else {
+        told = told_by_name(fd, m);
+    }
+    free(s);
+    errno = before;
+    return told;
 }

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 struct fp_meta;
+struct stat;
 
 /*
  * True: that is the answer to open(path, flags), *fd_r being -1 with errno. False: the C library has
@@ -28,11 +29,13 @@ void fp_files_opened(int fd);
 
 /* True if a descriptor on that device may be one of these. */
 bool fp_files_is_copy(dev_t dev);
-/* True if the descriptor is one of these; *m is the file's then, as it was opened. */
-bool fp_files_told(int fd, struct fp_meta *m);
+/* *st is what the kernel says of the descriptor, on such a device. True if it is one of these; *m is the file's then,
+ * as it was opened. If the file has changed since, its descriptor takes the copy's place, and *st is the file's. errno
+ * stays as it was. */
+bool fp_files_told(int fd, struct stat *st, struct fp_meta *m);
 
-/* Turns such a descriptor into one of the file itself, at the same offset, if the path still leads to the
- * file. always: even if the file has not changed. True if it did. errno stays as it was. */
+/* Turns a descriptor that this process got from fp_files_open() into one of the file itself, at the same offset, if the
+ * path still leads to the file. always: even if the file has not changed. True if it did. errno stays as it was. */
 bool fp_files_reopen(int fd, bool always);
 
 #endif
