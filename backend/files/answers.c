@@ -90,6 +90,7 @@ static int read_answer(const struct fp_answer *a, size_t len, bool follow, bool 
 /* The result that a call wants. */
 struct wish {
     bool follow;
+    bool reads;                      /* whether a directory is readable */
     bool (*is_wanted)(uint64_t dev); /* NULL: no content; else *content_r is one of a device that is wanted */
     void **content_r;
     struct fp_files_names **names_r; /* NULL: no names; else *names_r are a directory's */
@@ -106,6 +107,14 @@ static int read_names(const struct fp_lease_view *view, const struct fp_answer *
         return ENOTDIR;
     *wish->names_r = S_ISDIR(last->self.mode) ? fp_files_names_of(view, path, len, last) : NULL;
     return *wish->names_r != NULL ? 0 : FP_FILES_UNKNOWN;
+}
+
+/* The same goes for the rights of a link's target. */
+static bool is_read(const struct fp_lease_view *view, const struct fp_answer *a)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    return S_ISDIR(last->self.mode) && fp_files_names_were_read(view, last);
 }
 
 /* False: the file has no content in memory, or not any more. */
@@ -143,6 +152,8 @@ static int find(const struct fp_files_source *from, const char *path, size_t len
         result = read_answer(&answer, len, wish->follow || is_dir, is_dir, f);
         if (result == 0 && wish->is_wanted != NULL && !read_content(view, &answer, wish, &f->meta))
             result = FP_FILES_UNKNOWN;
+        if (result == 0 && wish->reads && S_ISDIR(f->meta.mode))
+            f->readable = is_read(view, &answer);
         if (result == 0 && wish->names_r != NULL)
             result = read_names(view, &answer, path, len, wish);
         what = result != FP_FILES_UNKNOWN ? FP_FILES_ANSWERED : FP_FILES_DOUBT;
@@ -176,6 +187,11 @@ static int find_apart(const char *path, const struct wish *wish, struct fp_files
 int fp_files_find(const char *path, bool follow, struct fp_files_found *f)
 {
     return find_apart(path, &(struct wish){ .follow = follow }, f);
+}
+
+int fp_files_find_readable(const char *path, struct fp_files_found *f)
+{
+    return find_apart(path, &(struct wish){ .follow = true, .reads = true }, f);
 }
 
 int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_files_found *f,

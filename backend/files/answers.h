@@ -55,7 +55,7 @@ void fp_files_end(void);
 
 struct fp_files_found {
     struct fp_meta meta;
-    bool readable; /* it is a regular file that this process may read */
+    bool readable; /* it is a regular file that this process may read; otherwise unknown */
 };
 
 /*
@@ -64,6 +64,9 @@ struct fp_files_found {
  * it may take memory.
  */
 int fp_files_find(const char *path, bool follow, struct fp_files_found *f);
+
+/* Like fp_files_find() with follow. f->readable also says so of a directory whose names this process has read. */
+int fp_files_find_readable(const char *path, struct fp_files_found *f);
 
 /*
  * Like fp_files_find() with follow, for a regular file that is to be read, on a device that is wanted. 0 and

@@ -120,12 +120,12 @@ static bool answer_stat(const char *path, struct stat *st, bool follow, int *res
 }
 
 /* F_OK needs no right but that of passing the directories, and the daemon had that. It has opened a
- * file that is readable. All else is the kernel's to decide: access lists, read-only mounts and
+ * file that is readable, and this process has read a directory. All else is the kernel's to decide: access lists, read-only mounts and
  * attributes. */
 static bool answer_access(const char *path, int mode, int *result_r)
 {
     struct fp_files_found f;
-    const int found = (mode & ~R_OK) == 0 ? fp_files_find(path, true, &f) : FP_FILES_UNKNOWN;
+    const int found = (mode & ~R_OK) == 0 ? fp_files_find_readable(path, &f) : FP_FILES_UNKNOWN;
 
     if (found == FP_FILES_UNKNOWN || (found == 0 && mode == R_OK && !f.readable))
         return false;

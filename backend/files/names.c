@@ -25,7 +25,6 @@
 
 #define DIRECTORIES  64u         /* directories that a process keeps: at most 4 MiB */
 #define RECORDS_MOST (64 * 1024) /* bytes of a directory's records */
-#define FUSE_MS      1000        /* a file system in user space may keep no times of its directories */
 
 struct fp_files_names {
     atomic_uint references;
@@ -69,6 +68,26 @@ static struct fp_files_names **place_of(uint64_t view, const struct fp_step *ste
     return NULL;
 }
 
+/* True if those names are of the step's directory as it is. */
+static bool are_of(const struct fp_files_names *n, const struct fp_step *step)
+{
+    return n->generation == step->generation && is_same_directory(&n->meta, &step->self);
+}
+
+bool fp_files_names_were_read(const struct fp_lease_view *view, const struct fp_step *step)
+{
+    struct fp_files_names **place;
+    bool read;
+
+    if (pthread_mutex_trylock(&kept.mutex) != 0)
+        return false;
+    place = place_of(fp_lease_view_number(view), step);
+    read = place != NULL && are_of(*place, step) && (*place)->meta.mode == step->self.mode
+           && (*place)->meta.uid == step->self.uid && (*place)->meta.gid == step->self.gid;
+    pthread_mutex_unlock(&kept.mutex);
+    return read;
+}
+
 static struct fp_files_names *find(uint64_t view, const struct fp_step *step)
 {
     struct fp_files_names **place, *n = NULL;
@@ -76,8 +95,7 @@ static struct fp_files_names *find(uint64_t view, const struct fp_step *step)
     if (pthread_mutex_trylock(&kept.mutex) != 0)
         return NULL;
     place = place_of(view, step);
-    if (place != NULL && (*place)->generation == step->generation
-        && is_same_directory(&(*place)->meta, &step->self)
+    if (place != NULL && are_of(*place, step)
         && ((*place)->expires_ms == 0 || fp_now_ms() < (*place)->expires_ms)) {
         n = *place;
         atomic_fetch_add(&n->references, 1);
@@ -136,8 +154,9 @@ static bool read_records(int fd, struct fp_files_names *n)
     return got == 0 || (errno == EINVAL && n->size > 0);
 }
 
-/* The directory must be the answer's before and after the reading. */
-static bool read_directory(const char *path, struct fp_files_names *n)
+/* The directory must be the answer's before and after the reading. A file system in user space may keep no times of
+ * its directories: the names are then no older than the answer may get. */
+static bool read_directory(const char *path, struct fp_files_names *n, uint64_t answer_expires_ms)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct statfs fs;
@@ -145,7 +164,7 @@ static bool read_directory(const char *path, struct fp_files_names *n)
                 && fp_server_clock_has_settled_on((uint32_t)fs.f_type, n->meta.dev, &n->meta.ctime);
 
     if (good && fs.f_type == FUSE_SUPER_MAGIC)
-        n->expires_ms = fp_now_ms() + FUSE_MS;
+        n->expires_ms = answer_expires_ms;
     good = good && read_records(fd, n) && is_directory_of(fd, &n->meta);
     fp_close(&fd);
     return good;
@@ -164,6 +183,7 @@ static struct fp_files_names *create(const struct fp_lease_view *view, const cha
                                      const struct fp_step *step)
 {
     char name[FP_MAX_PATH + 1];
+    const uint64_t now_ms = fp_now_ms();
     struct fp_files_names *n = malloc(sizeof(*n) + RECORDS_MOST), *fitting;
 
     if (n == NULL)
@@ -176,7 +196,8 @@ static struct fp_files_names *create(const struct fp_lease_view *view, const cha
     memcpy(name, path, len);
     name[len] = '\0';
     /* A change after the answer, reported or not, shows in the slot or in the directory's time. */
-    if (!read_directory(name, n) || !holds(view, step)) {
+    if (!read_directory(name, n, now_ms + fp_lease_view_ms_left(view, step->slot, step->generation, now_ms))
+        || !holds(view, step)) {
         free(n);
         return NULL;
     }

@@ -402,16 +402,21 @@ static bool has_generation(const struct fp_lease_view *v, uint32_t slot, uint32_
     return generation_of(*word_r) == generation;
 }
 
-bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
-                            uint64_t now_ms)
+uint64_t fp_lease_view_ms_left(const struct fp_lease_view *v, uint32_t slot, uint32_t generation, uint64_t now_ms)
 {
     uint64_t word;
     uint32_t ahead;
 
     if (!has_generation(v, slot, generation, &word))
-        return false;
+        return 0;
     ahead = (uint32_t)word - ticks(now_ms);
-    return ahead > 0 && ahead <= FP_SLOT_TICKS_AHEAD;
+    return ahead <= FP_SLOT_TICKS_AHEAD ? (uint64_t)ahead * FP_SLOT_TICK_MS : 0;
+}
+
+bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
+                            uint64_t now_ms)
+{
+    return fp_lease_view_ms_left(v, slot, generation, now_ms) > 0;
 }
 
 bool fp_lease_view_is_known(const struct fp_lease_view *v, uint32_t slot, uint32_t generation)

@@ -144,6 +144,8 @@ bool fp_lease_view_is_alive(const struct fp_lease_view *v, uint64_t now_ms, uint
  * generation and has not expired. */
 bool fp_lease_view_is_valid(const struct fp_lease_view *v, uint32_t slot, uint32_t generation,
                             uint64_t now_ms);
+/* How many ms that is true for, about, if nothing changes; 0: it is not true. */
+uint64_t fp_lease_view_ms_left(const struct fp_lease_view *v, uint32_t slot, uint32_t generation, uint64_t now_ms);
 /* True if this is still the slot's generation, whether or not it has expired. */
 bool fp_lease_view_is_known(const struct fp_lease_view *v, uint32_t slot, uint32_t generation);
 /* Says that a lease on this slot was used. */
