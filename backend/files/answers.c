@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "files/names.h"
+#include "files/pace.h"
 #include "shared/contents.h"
 #include "shared/known.h"
 #include "shared/lease_table.h"
@@ -22,6 +23,11 @@ static const struct fp_files_source *_Atomic source; /* NULL: nobody is asked */
 static _Atomic uint64_t hinted[HINTS]; /* upper half: of the path's hash; lower half: when, in ms */
 
 static __thread bool inside; /* the library's own calls go to the C library */
+static __thread struct {
+    struct fp_pace *pace; /* of a path that is left to the C library; else NULL */
+    uint64_t began_us;
+    bool again; /* the daemon had been told of the path */
+} call;
 
 void fp_files_begin(const struct fp_files_source *s)
 {
@@ -33,9 +39,10 @@ void fp_files_end(void)
     atomic_store(&source, NULL);
 }
 
-/* Tells the daemon of a path that it may want to know, but not of the same one all the time. */
-static void hint(const struct fp_files_source *from, const struct fp_lease_view *view, const char *path,
-                 size_t len)
+/* ---- what the daemon does not know ---- */
+
+/* False: it has been told of the path a moment ago. */
+static bool is_worth_telling(const char *path, size_t len)
 {
     const uint64_t now_ms = fp_now_ms();
     uint64_t hash = 0xcbf29ce484222325u, before;
@@ -46,9 +53,39 @@ static void hint(const struct fp_files_source *from, const struct fp_lease_view 
     place = &hinted[hash % HINTS];
     before = atomic_load_explicit(place, memory_order_relaxed);
     if (before >> 32 == hash >> 32 && (uint32_t)now_ms - (uint32_t)before < HINT_MS)
-        return;
+        return false;
     atomic_store_explicit(place, (hash >> 32 << 32) | (uint32_t)now_ms, memory_order_relaxed);
-    from->hint(view, path, len);
+    return true;
+}
+
+/* Waits for the daemon's look where that is quicker than a call. True: the answer is in the tables. */
+static bool ask(const struct fp_files_source *from, const struct fp_lease_view *view, const char *path, size_t len,
+                struct fp_answer *a)
+{
+    const uint64_t began_us = fp_now_us();
+    bool found;
+
+    call.pace = fp_pace_of(path, len);
+    call.began_us = began_us;
+    call.again = !is_worth_telling(path, len);
+    if (call.again)
+        return false;
+    if (!fp_pace_asks(call.pace)) {
+        from->hint(view, path, len);
+        return false;
+    }
+    found = from->ask(view, path, len, a) && fp_known_find(view, path, len, true, a) == FP_OK;
+    call.began_us = fp_now_us();
+    fp_pace_asked(call.pace, call.began_us - began_us, found);
+    return found;
+}
+
+void fp_files_called(void)
+{
+    if (call.pace == NULL)
+        return;
+    fp_pace_called(call.pace, fp_now_us() - call.began_us, call.again);
+    call.pace = NULL;
 }
 
 /* ---- paths ---- */
@@ -148,7 +185,7 @@ static int find(const struct fp_files_source *from, const char *path, size_t len
         from->count(path != NULL ? FP_FILES_NOBODY : FP_FILES_DOUBT);
         return FP_FILES_UNKNOWN;
     }
-    if (fp_known_find(view, path, len, true, &answer) == FP_OK) {
+    if (fp_known_find(view, path, len, true, &answer) == FP_OK || ask(from, view, path, len, &answer)) {
         result = read_answer(&answer, len, wish->follow || is_dir, is_dir, f);
         if (result == 0 && wish->is_wanted != NULL && !read_content(view, &answer, wish, &f->meta))
             result = FP_FILES_UNKNOWN;
@@ -157,8 +194,6 @@ static int find(const struct fp_files_source *from, const char *path, size_t len
         if (result == 0 && wish->names_r != NULL)
             result = read_names(view, &answer, path, len, wish);
         what = result != FP_FILES_UNKNOWN ? FP_FILES_ANSWERED : FP_FILES_DOUBT;
-    } else {
-        hint(from, view, path, len);
     }
     from->count(what);
     fp_lease_view_release(&view);
@@ -172,6 +207,7 @@ static int find_apart(const char *path, const struct wish *wish, struct fp_files
     size_t len;
     int result;
 
+    call.pace = NULL;
     if (from == NULL || inside || path == NULL)
         return FP_FILES_UNKNOWN;
     len = strlen(path);
@@ -180,6 +216,8 @@ static int find_apart(const char *path, const struct wish *wish, struct fp_files
     inside = true;
     result = find(from, path, len, wish, f);
     inside = false;
+    if (result != FP_FILES_UNKNOWN)
+        call.pace = NULL;
     errno = before;
     return result;
 }
@@ -198,7 +236,7 @@ int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_f
                   void **content_r)
 {
     *content_r = NULL;
-    return find_apart(path, &(struct wish){ true, is_wanted, content_r, NULL }, f);
+    return find_apart(path, &(struct wish){ .follow = true, .is_wanted = is_wanted, .content_r = content_r }, f);
 }
 
 int fp_files_names(const char *path, struct fp_files_names **names_r)

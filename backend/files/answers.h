@@ -20,6 +20,7 @@
 
 #include "wire/answer.h"
 
+struct fp_answer;
 struct fp_files_names;
 struct fp_lease_view;
 
@@ -41,6 +42,9 @@ struct fp_files_source {
     struct fp_lease_view *(*view)(const char *path, size_t len);
     /* Names a path to the daemon that these tables lack. Waits for nothing. */
     void (*hint)(const struct fp_lease_view *view, const char *path, size_t len);
+    /* The same, and waits until the daemon has looked at it, or will not. The answer is in the tables then; *a is
+     * room for it. False: nobody answered. */
+    bool (*ask)(const struct fp_lease_view *view, const char *path, size_t len, struct fp_answer *a);
     /* Counts a question about a path that is covered. */
     void (*count)(enum fp_files_result result);
 };
@@ -51,7 +55,9 @@ void fp_files_begin(const struct fp_files_source *source);
 /* This process looks at files itself from now on: it sees others than the daemon does, or as another user. */
 void fp_files_end(void);
 
-#define FP_FILES_UNKNOWN (-1) /* the C library has to say */
+#define FP_FILES_UNKNOWN (-1) /* the C library has to say, */
+/* and this function is to be called as soon as it has: how long it took is measured. errno stays as it was. */
+void fp_files_called(void);
 
 struct fp_files_found {
     struct fp_meta meta;

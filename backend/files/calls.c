@@ -135,18 +135,25 @@ static bool answer_access(const char *path, int mode, int *result_r)
     return true;
 }
 
+/* What the C library said, which had to be called. */
+static int called(int result)
+{
+    fp_files_called();
+    return result;
+}
+
 EXPORTED int OWN(stat)(const char *path, struct stat *st)
 {
     int result;
 
-    return answer_stat(path, st, true, &result) ? result : REAL(stat)(path, st);
+    return answer_stat(path, st, true, &result) ? result : called(REAL(stat)(path, st));
 }
 
 EXPORTED int OWN(lstat)(const char *path, struct stat *st)
 {
     int result;
 
-    return answer_stat(path, st, false, &result) ? result : REAL(lstat)(path, st);
+    return answer_stat(path, st, false, &result) ? result : called(REAL(lstat)(path, st));
 }
 
 EXPORTED int OWN(fstatat)(int dir, const char *path, struct stat *st, int flags)
@@ -156,14 +163,14 @@ EXPORTED int OWN(fstatat)(int dir, const char *path, struct stat *st, int flags)
     if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)) == 0
         && answer_stat(path, st, (flags & AT_SYMLINK_NOFOLLOW) == 0, &result))
         return result;
-    return REAL(fstatat)(dir, path, st, flags);
+    return called(REAL(fstatat)(dir, path, st, flags));
 }
 
 EXPORTED int OWN(access)(const char *path, int mode)
 {
     int result;
 
-    return answer_access(path, mode, &result) ? result : REAL(access)(path, mode);
+    return answer_access(path, mode, &result) ? result : called(REAL(access)(path, mode));
 }
 
 /* The effective ids are the real ones, or there is no answer. */
@@ -173,7 +180,7 @@ EXPORTED int OWN(faccessat)(int dir, const char *path, int mode, int flags)
 
     if ((flags & ~AT_EACCESS) == 0 && answer_access(path, mode, &result))
         return result;
-    return REAL(faccessat)(dir, path, mode, flags);
+    return called(REAL(faccessat)(dir, path, mode, flags));
 }
 
 /* ---- files opened for reading ---- */
@@ -195,7 +202,7 @@ static int open_file(const char *path, int flags, mode_t mode)
 
     if (fp_files_open(path, flags, &fd))
         return fd;
-    fd = REAL(open)(path, flags, mode);
+    fd = called(REAL(open)(path, flags, mode));
     if (fd != -1)
         fp_files_opened(fd);
     return fd;
@@ -304,7 +311,11 @@ EXPORTED DIR *OWN(opendir)(const char *path)
 {
     DIR *d;
 
-    return fp_files_opendir(path, &d) ? d : REAL(opendir)(path);
+    if (fp_files_opendir(path, &d))
+        return d;
+    d = REAL(opendir)(path);
+    fp_files_called();
+    return d;
 }
 
 EXPORTED struct dirent *OWN(readdir)(DIR *d)

@@ -20,9 +20,11 @@
 #include "files/answers.h"
 #include "shared/client.h"
 #include "shared/lease_table.h"
+#include "wire/packet.h"
 
 #define MOST_ROOTS 16
 #define PATIENCE_MS 100u   /* the longest that connecting takes; a daemon that hangs costs it */
+#define ANSWER_MS   1000u  /* the longest that a question takes */
 #define AGAIN_MS    1000u  /* after a failure, until the daemon is tried once more */
 #define REFUSED_MS  60000u /* the same where it refuses this process */
 
@@ -184,10 +186,11 @@ static bool set_sentinel(void)
 static struct fp_client *create_client(void)
 {
     struct fp_client *client =
-        may_ask() && set_sentinel() ? fp_client_create(settings.socket, PATIENCE_MS, 1) : NULL;
+        may_ask() && set_sentinel() ? fp_client_create(settings.socket, ANSWER_MS, 1) : NULL;
 
     if (client == NULL)
         return NULL;
+    fp_client_set_patience(client, PATIENCE_MS);
     fp_client_map_tables(client);
     fp_client_compare_sights(client, !settings.elsewhere);
     atomic_store(&state.client, client);
@@ -248,6 +251,22 @@ static void hint(const struct fp_lease_view *view, const char *path, size_t len)
         connect_anew(now_ms);
 }
 
+/* A daemon that hangs is not waited for. */
+static bool ask(const struct fp_lease_view *view, const char *path, size_t len, struct fp_answer *a)
+{
+    struct fp_client *client = atomic_load(&state.client);
+    bool answered;
+
+    if (!has_its_descriptors())
+        abandon();
+    else if (client != NULL && fp_lease_view_is_alive(view, fp_now_ms(), PATIENCE_MS)) {
+        answered = fp_client_lookup(client, path, len, a, NULL) == FP_OK;
+        fp_close(&a->fd);
+        return answered;
+    }
+    return false;
+}
+
 static void count(enum fp_files_result result)
 {
     atomic_fetch_add_explicit(&atomic_load_explicit(&state.counts, memory_order_relaxed)->of[result], 1,
@@ -261,7 +280,7 @@ const struct fp_files_counts *fp_files_own_counts(void)
 
 bool fp_files_begin_own(const char *roots, const char *socket, bool elsewhere)
 {
-    static const struct fp_files_source source = { covers, take_view, hint, count };
+    static const struct fp_files_source source = { covers, take_view, hint, ask, count };
 
     settings.elsewhere = elsewhere;
     settings.text = strdup(roots);

@@ -86,6 +86,11 @@ struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsign
     return c;
 }
 
+void fp_client_set_patience(struct fp_client *c, uint32_t ms)
+{
+    c->patience_ms = ms;
+}
+
 void fp_client_set_daemon_uid(struct fp_client *c, uid_t uid)
 {
     c->trusted = uid;

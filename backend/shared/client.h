@@ -34,6 +34,10 @@ struct fp_lease_view;
  */
 struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsigned max_idle);
 
+/* Waits no longer than that for a daemon that writes no heartbeat, or for a connection. To be called before the first
+ * question. */
+void fp_client_set_patience(struct fp_client *client, uint32_t ms);
+
 /* Trusts a daemon of this user too, beside root and this process's effective user.  To be called before the
  * first question. */
 void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);

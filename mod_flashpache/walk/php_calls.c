@@ -12,6 +12,7 @@
 #include "question/shared.h"
 #include "shared/client.h"
 #include "status/counters.h"
+#include "wire/packet.h"
 
 /* Of the server for which this thread runs a handler; NULL: it has run none, or Flashpache is off there. */
 static __thread const struct fp_settings *asking;
@@ -38,6 +39,18 @@ static void hint(const struct fp_lease_view *view, const char *path, size_t len)
         fp_client_hint(fp_child_client, path, len);
 }
 
+static bool ask(const struct fp_lease_view *view, const char *path, size_t len, struct fp_answer *a)
+{
+    bool answered;
+
+    (void)view;
+    if (fp_child_client == NULL)
+        return false;
+    answered = fp_client_lookup(fp_child_client, path, len, a, NULL) == FP_OK;
+    fp_close(&a->fd);
+    return answered;
+}
+
 static void count(enum fp_files_result result)
 {
     fp_count(asking->host, FP_COUNT_PHP + (enum fp_count)result);
@@ -45,7 +58,7 @@ static void count(enum fp_files_result result)
 
 int fp_php_calls_begin(const void *php, const char **why_r)
 {
-    static const struct fp_files_source source = { covers, take_view, hint, count };
+    static const struct fp_files_source source = { covers, take_view, hint, ask, count };
     const int led = fp_files_lead_php(php, why_r);
 
     /* A process that PHP forks looks itself: the connection is the child's. */

@@ -180,6 +180,43 @@ def test_an_extension_that_looks_in_the_c_library_first(running, site, base):
     assert running("count", site / "a/b/file.php") == "1000"
 
 
+SLOW_US, SLOW_FILES = 5000, 60
+
+
+@pytest.fixture
+def slow(lab, base, request, slow_directory):
+    """Files on a mount where each call takes milliseconds, and their daemon."""
+    name = request.node.name[-20:].strip("[]")
+    source = base / (name + "-source")
+    files = [tree.put(source / f"site/a/b/c/d/e/f/{i:03}.php", "<?php\n").name for i in range(SLOW_FILES)]
+    site = slow_directory(source, SLOW_US) / "site/a/b/c/d/e/f"
+    return [site / name for name in files], lab.daemon(name, ttl_ms=60000).start()
+
+
+def test_the_daemon_is_waited_for_where_calls_are_slow(program, slow, tmp_path):
+    files, daemon = slow
+    with Program(program, files[0].parent, daemon.socket) as p:
+        with Trace([p.process.pid], tmp_path / "trace", files_kit.KERNEL_CALLS) as trace:
+            assert {p("stat", path) for path in files} == {"0"}
+            assert p("stat", files[0].parent / "none") == str(errno.ENOENT)
+        assert len([line for line in trace.lines() if ".php" in line]) < SLOW_FILES // 2
+
+
+@pytest.mark.parametrize("end", ["killed", "stopped"])
+def test_a_daemon_that_is_waited_for_and_goes(program, slow, end):
+    files, daemon = slow
+    half = SLOW_FILES // 2
+    with Program(program, files[0].parent, daemon.socket) as p:
+        assert {p("stat", path) for path in files[:half]} == {"0"}
+        if end == "killed":
+            daemon.kill()
+        else:
+            daemon.signal(signal.SIGSTOP)
+        began = time.monotonic()
+        assert {p("stat", path) for path in files[half:]} == {"0"}
+        assert time.monotonic() - began < 5, "it waited for each of them"
+
+
 def test_threads(running, site):
     assert running("until", site / "a/b/file.php") == "yes"
     assert running("threads", site / "a/b/file.php") == "0"
