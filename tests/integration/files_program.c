@@ -192,6 +192,20 @@ static void go_on_in_a_child(void)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 4);
 }
 
+/* "PATH TEXT": the file has that text then. */
+static int put(char *path)
+{
+    char *text = strrchr(path, ' ');
+    int fd;
+
+    *text++ = '\0';
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (fd == -1 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        return errno;
+    close(fd);
+    return 0;
+}
+
 static void obey(const char *word, char *path)
 {
     struct stat st;
@@ -199,6 +213,14 @@ static void obey(const char *word, char *path)
 
     if (strcmp(word, "stat") == 0)
         printf("%d\n", look(path, &st) == 0 ? 0 : errno);
+    else if (strcmp(word, "size") == 0)
+        printf("%d\n", look(path, &st) == 0 ? (int)st.st_size : -errno);
+    else if (strcmp(word, "put") == 0)
+        printf("%d\n", put(path));
+    else if (strcmp(word, "remove") == 0)
+        printf("%d\n", unlink(path) == 0 ? 0 : errno);
+    else if (strcmp(word, "answered") == 0)
+        printf("%lu\n", answered());
     else if (strcmp(word, "until") == 0)
         printf("%s\n", until(path));
     else if (strcmp(word, "count") == 0)
