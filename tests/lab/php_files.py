@@ -49,7 +49,10 @@ def calls(server, pids, base, page):
 def pair(run, place, way, answered, ttl_ms):
     """A server, not started, and what tells the processes that run PHP."""
     docroot, name, base = run.docroots[place], f"php{next(run.number)}", run.base
-    options = {"around": app_kit.around(), "daemon_settings": {"workers": 64, "ttl_ms": ttl_ms}}
+    kept = base / f"{name}-kept"
+    kept.mkdir()
+    app_kit.give_away(kept)
+    options = {"around": app_kit.around(), "daemon_settings": {"workers": 64, "ttl_ms": ttl_ms, "warm_file": kept / "paths"}}
     if way == MOD_PHP:
         intercept = "FlashpacheIntercept mod_php\n" if answered else ""
         server = lab_kit.flashpache(base, name, docroot, mpm="prefork", limits=ONE_CHILD, config=run.app.config_mod_php(docroot) + intercept,
@@ -58,6 +61,20 @@ def pair(run, place, way, answered, ttl_ms):
     server = lab_kit.flashpache(base, name, docroot, mpm="event", config=run.app.config(docroot), extra_modules=app_kit.MODULES, **options)
     run.php.environment = {"LD_PRELOAD": LIBRARY, "FLASHPACHE_FILES": docroot, "FLASHPACHE_SOCKET": server.daemon.socket} if answered else {}
     return server, run.php.pids
+
+
+def after_restarts(run, server, page):
+    """Pages after a restart of the daemon, some time ago, and just after one of php-fpm: in both cases the other one goes on."""
+    server.daemon.stop()
+    server.daemon.start()
+    time.sleep(IDLE_S)
+    after_daemon = [seconds(server, page) for _ in range(2)]
+    run.php.restart()
+    return after_daemon, [seconds(server, page) for _ in range(2)]
+
+
+def told(pages):
+    return " ".join(f"{s:.2f}" for s in pages) or "-"
 
 
 def measure(run, place, arguments, ttl_ms):
@@ -75,9 +92,10 @@ def measure(run, place, arguments, ttl_ms):
             idle = [seconds(server, page) for _ in range(2)]
             # Without answers their number is the same where files are slow.
             made = calls(server, pids, run.base, page) if answered or place == app_compare.PLACES[0] else {}
+            restarts = after_restarts(run, server, page) if answered and way == FPM else ([], [])
         say(f"{place} ttl_ms {ttl_ms} {way} {label} {name}: {statistics.median(warm):.3f} s")
-        yield (place, ttl_ms, way, label, name, " ".join(f"{s:.2f}" for s in cold),
-               f"{statistics.median(warm):.3f} ({min(warm):.3f}-{max(warm):.3f})", " ".join(f"{s:.2f}" for s in idle),
+        yield (place, ttl_ms, way, label, name, told(cold), f"{statistics.median(warm):.3f} ({min(warm):.3f}-{max(warm):.3f})",
+               told(idle), *map(told, restarts),
                f"{sum(made.values()):.0f}" if made else "-", " ".join(f"{n}:{c:.0f}" for n, c in sorted(made.items(), key=lambda i: -i[1])))
 
 
@@ -107,7 +125,7 @@ def main():
         finally:
             print()
             lab_kit.print_table(("place", "ttl_ms", "way", "settings", "PHP's calls", "first pages, s", "warm, s a page",
-                                 f"after {IDLE_S} s idle, s", "calls on paths", "by name"), rows)
+                                 f"after {IDLE_S} s idle, s", "after the daemon's restart, s", "after PHP's, s", "calls on paths", "by name"), rows)
             lab_kit.write_json(arguments.json, rows)
     return 0
 
