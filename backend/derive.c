@@ -122,9 +122,17 @@ uint64_t fp_derive_unreported_ms(const struct fp_conf *c)
     return (uint64_t)ttl_ms + (uint64_t)stale_ms + c->lookup_timeout_ms;
 }
 
-struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, const struct fp_conf *c)
+bool fp_derive_is_local(void *ctx, uint32_t mount)
+{
+    const struct flashpached *d = ctx;
+
+    return fp_mounts_known(d->mounts, mount)->traits.local;
+}
+
+struct fp_worker_pool_settings fp_derive_workers(struct flashpached *d, const struct fp_conf *c)
 {
     const unsigned n = d->conf->workers, most = n > 1 ? n * 3 / 4 : 1;
+    const unsigned at_one = c->mount_workers != 0 ? c->mount_workers : most;
 
     return (struct fp_worker_pool_settings){
         .workers = n,
@@ -132,8 +140,8 @@ struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, co
         /* A mount that answers in its own time must be found back in service. */
         .probe_timeout_ms =
             c->lookup_timeout_ms > c->mount_timeout_ms ? c->lookup_timeout_ms : c->mount_timeout_ms,
-        .max_queue = LOOKUPS_MOST,
-        .mount_workers = c->mount_workers != 0 ? c->mount_workers : most,
+        /* Half of the workers that no mount may have alone are left for local file systems. */
+        .limits = { at_one, n > at_one ? n - (n - at_one) / 2 : n, LOOKUPS_MOST, fp_derive_is_local, d },
         .monitor = &d->monitor,
         .whereabouts = d->whereabouts
     };

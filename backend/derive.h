@@ -41,7 +41,9 @@ struct fp_mounts_settings fp_derive_mounts(const struct fp_conf *c);
 uint64_t fp_derive_unreported_ms(const struct fp_conf *c);
 
 /* The number of workers and the roots are those of the start. */
-struct fp_worker_pool_settings fp_derive_workers(const struct flashpached *d, const struct fp_conf *c);
+struct fp_worker_pool_settings fp_derive_workers(struct flashpached *d, const struct fp_conf *c);
+/* True for a mounted local file system; ctx: the daemon. False if it is not known. */
+bool fp_derive_is_local(void *ctx, uint32_t mount);
 struct fp_dispatch_settings fp_derive_dispatch(const struct flashpached *d, const struct fp_conf *c);
 
 #endif

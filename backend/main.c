@@ -144,13 +144,6 @@ static void on_closer_gone(struct ev_loop *loop, ev_child *w, int events)
     ev_break(loop, EVBREAK_ALL);
 }
 
-static bool is_local(void *ctx, uint32_t mount)
-{
-    const struct flashpached *d = ctx;
-
-    return fp_mounts_known(d->mounts, mount)->traits.local;
-}
-
 /* Without closers the daemon goes on. */
 static void start_closers(struct flashpached *d)
 {
@@ -162,7 +155,7 @@ static void start_closers(struct flashpached *d)
                "holds the daemon; raise the limits on processes and memory");
         return;
     }
-    fp_closer_set_local(is_local, d);
+    fp_closer_set_local(fp_derive_is_local, d);
     for (size_t i = 0; i < FP_CLOSERS; i++) {
         ev_child_init(&d->closer_gone[i], on_closer_gone, pids[i], 0);
         d->closer_gone[i].data = d;

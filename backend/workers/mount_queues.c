@@ -9,21 +9,16 @@ struct fp_mount_queue {
     TAILQ_ENTRY(fp_mount_queue) link;
     TAILQ_HEAD(, fp_waiting) waiting;
     uint32_t mount;
+    bool local;
     size_t n_waiting;
     unsigned working, dying; /* workers */
 };
 
-void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t max_waiting)
+void fp_mount_queues_init(struct fp_mount_queues *q, const struct fp_mount_limits *limits)
 {
     TAILQ_INIT(&q->all);
     q->waiting = 0;
-    fp_mount_queues_set(q, workers, max_waiting);
-}
-
-void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max_waiting)
-{
-    q->workers = workers;
-    q->max_waiting = max_waiting;
+    q->limits = *limits;
 }
 
 static struct fp_mount_queue *find(const struct fp_mount_queues *q, uint32_t mount)
@@ -47,6 +42,7 @@ static struct fp_mount_queue *find_or_make(struct fp_mount_queues *q, uint32_t m
     if (queue == NULL)
         return NULL;
     queue->mount = mount;
+    queue->local = q->limits.is_local == NULL || q->limits.is_local(q->limits.ctx, mount);
     TAILQ_INIT(&queue->waiting);
     TAILQ_INSERT_TAIL(&q->all, queue, link);
     return queue;
@@ -80,7 +76,7 @@ static void take_out(struct fp_mount_queues *q, struct fp_waiting *w)
 /* Killed workers that hang have all places. */
 static bool is_taken(const struct fp_mount_queues *q, const struct fp_mount_queue *queue)
 {
-    return queue->dying >= q->workers;
+    return queue->dying >= q->limits.workers;
 }
 
 fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct fp_waiting *w, bool probe)
@@ -91,7 +87,7 @@ fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct 
     if (!probe && known != NULL && is_taken(q, known))
         return FP_UNAVAILABLE;
     if (!probe
-        && (q->waiting >= q->max_waiting || (known != NULL && known->n_waiting >= (q->max_waiting + 1) / 2)))
+        && (q->waiting >= q->limits.waiting || (known != NULL && known->n_waiting >= (q->limits.waiting + 1) / 2)))
         return FP_BUSY;
     w->queue = find_or_make(q, mount);
     w->probe = probe;
@@ -101,23 +97,28 @@ fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct 
     return FP_OK;
 }
 
-/* How many of the workers that the mounts share are at work, if one of a mount counts for none of them. */
-static unsigned shared(const struct fp_mount_queues *q)
+/* True if the mount may have that many more workers: one of its own, and those that all share. Some are left for
+ * local file systems. */
+static bool has_room(const struct fp_mount_queues *q, const struct fp_mount_queue *queue, unsigned more)
 {
-    const struct fp_mount_queue *queue;
-    unsigned n = 0;
+    const struct fp_mount_queue *each;
+    unsigned shared = more, not_local = more;
 
-    TAILQ_FOREACH(queue, &q->all, link)
-        n += queue->working > 1 ? queue->working - 1 : 0;
-    return n;
+    TAILQ_FOREACH(each, &q->all, link)
+    {
+        shared += each->working > 1 ? each->working - 1 : 0;
+        not_local += each->local ? 0 : each->working;
+    }
+    return (queue->working + more <= 1 || shared < q->limits.workers)
+           && (queue->local || not_local <= q->limits.not_local);
 }
 
 static bool may_begin(const struct fp_mount_queues *q, const struct fp_mount_queue *queue)
 {
     const struct fp_waiting *w = TAILQ_FIRST(&queue->waiting);
 
-    return w != NULL && (queue->working == 0 || shared(q) + 1 < q->workers)
-           && queue->working + queue->dying < q->workers + (w->probe ? 1 : 0);
+    return w != NULL && has_room(q, queue, 1)
+           && queue->working + queue->dying < q->limits.workers + (w->probe ? 1 : 0);
 }
 
 struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q)
@@ -208,7 +209,7 @@ bool fp_mount_queues_crowded(const struct fp_mount_queues *q, uint32_t mount)
 {
     const struct fp_mount_queue *queue = find(q, mount);
 
-    return queue != NULL && queue->working > 1 && shared(q) >= q->workers;
+    return queue != NULL && !has_room(q, queue, 0);
 }
 
 void fp_mount_queues_left(struct fp_mount_queues *q, struct fp_waiting *w)

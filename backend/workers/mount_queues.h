@@ -2,7 +2,7 @@
 /*
  * Walks that wait for a worker: a queue for each mounted file system, served in turn,
  * in each first come first served.  Each mount may have one worker.  The mounts share a
- * limited number of further ones.  A mount may have at most half of all that may wait.  So
+ * limited number of further ones, and some are left for local file systems.  A mount may have at most half of all that may wait.  So
  * mounts that are slow, or do not answer, leave workers and places to wait for the others.
  *
  * A killed worker that hangs in the kernel still
@@ -28,15 +28,22 @@ struct fp_waiting {
     bool probe;
 };
 
-struct fp_mount_queues {
-    TAILQ_HEAD(, fp_mount_queue) all; /* the first is the one whose turn is next */
-    unsigned workers;                 /* that may be at one mount: its own one, and all that are shared */
-    size_t max_waiting, waiting;
+struct fp_mount_limits {
+    unsigned workers;   /* that may be at one mount: its own one, and all that are shared; at least 1 */
+    unsigned not_local; /* that may be at all mounts together that are no local file systems; at least 1 */
+    size_t waiting;     /* walks; at least 1 */
+    bool (*is_local)(void *ctx, uint32_t mount); /* NULL: every mount is */
+    void *ctx;
 };
 
-/* Both limits are at least 1. */
-void fp_mount_queues_init(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
-void fp_mount_queues_set(struct fp_mount_queues *q, unsigned workers, size_t max_waiting);
+struct fp_mount_queues {
+    TAILQ_HEAD(, fp_mount_queue) all; /* the first is the one whose turn is next */
+    struct fp_mount_limits limits;
+    size_t waiting;
+};
+
+/* The limits may be changed later. */
+void fp_mount_queues_init(struct fp_mount_queues *q, const struct fp_mount_limits *limits);
 
 /*
  * Puts the walk at the end of the mount's queue. FP_BUSY: too many wait. FP_UNAVAILABLE: hanging killed
@@ -59,7 +66,7 @@ size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount);
 
 /* The worker that was at w's mount is at another one, whatever the limit there: FP_OK or FP_NOMEM. */
 fp_status fp_mount_queues_move(struct fp_mount_queues *q, struct fp_waiting *w, uint32_t mount);
-/* True if the mount has some of the shared workers, and more of these are at work than may be. */
+/* True if more workers are at work than may be, and the mount has some that could not begin now. */
 bool fp_mount_queues_crowded(const struct fp_mount_queues *q, uint32_t mount);
 
 /* The worker that was at w's mount is not there any more. */

@@ -567,7 +567,7 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
         return NULL;
     pool->loop = loop;
     pool->settings = *settings;
-    fp_mount_queues_init(&pool->queues, settings->mount_workers, settings->max_queue);
+    fp_mount_queues_init(&pool->queues, &settings->limits);
     ev_init(&pool->born, on_born);
     ev_init(&pool->respawn, on_respawn);
     ev_init(&pool->birth, on_late_birth);
@@ -628,7 +628,7 @@ void fp_worker_pool_set(struct fp_worker_pool *pool, const struct fp_worker_pool
 {
     pool->settings.timeout_ms = settings->timeout_ms;
     pool->settings.probe_timeout_ms = settings->probe_timeout_ms;
-    fp_mount_queues_set(&pool->queues, settings->mount_workers, settings->max_queue);
+    pool->queues.limits = settings->limits;
     run_queue(pool);
 }
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "workers/mount_queues.h"
 
 struct ev_loop;
 struct fp_answer;
@@ -28,9 +29,8 @@ struct fp_whereabouts;
 struct fp_worker_pool_settings {
     unsigned workers;
     uint32_t timeout_ms;                /* for one walk, then its worker is killed */
-    size_t max_queue;                   /* walks waiting for a worker; half of them at one mount */
     uint32_t probe_timeout_ms;          /* the same for a probe */
-    unsigned mount_workers;             /* at one mount at a time, of which one is not shared; at least 1 */
+    struct fp_mount_limits limits;
     const struct fp_monitor *monitor;   /* starts spawners; must outlive the pool */
     struct fp_whereabouts *whereabouts; /* of the workers, the same; NULL: they do not report it */
 };

@@ -15,6 +15,7 @@ from waiting import Threads
 
 pytestmark = pytest.mark.needs_flashpache
 DELAY_US = 150_000          # of each operation there
+MOUNTS = 4                  # slow file systems, which may have a worker each, besides those that all share
 CLIENTS = 32                # of the slow file systems; the daemon has 8 workers
 DIRECTORIES, LINKS = 40, 2000
 CHANGES = chosen(40, 400)
@@ -26,13 +27,13 @@ LIMITS = "StartServers 1\nServerLimit 2\nThreadsPerChild 64\nThreadLimit 64\nMax
 @pytest.fixture
 def root(base, slow_directory):
     root = new_root(base, "site")
-    for number in range(2):
+    for number in range(MOUNTS):
         source = base / f"source{root.name}{number}"
         for directory in range(DIRECTORIES):
             tree.put(source / f"{directory}/page.html", "slow")
         (root / f"mount{number}").symlink_to(slow_directory(source, DELAY_US))
     for number in range(LINKS):
-        (root / f"link{number}").symlink_to(root / f"mount0/{number % DIRECTORIES}/page.html")
+        (root / f"link{number}").symlink_to(root / f"mount{number % MOUNTS}/{number % DIRECTORIES}/page.html")
     return root
 
 
@@ -52,7 +53,7 @@ class Crowd(Threads):
 
 
 @pytest.mark.parametrize("path_of", (
-    pytest.param(lambda number: f"/mount{number % 2}/{number % DIRECTORIES}/absent{number}", id="two mounts"),
+    pytest.param(lambda number: f"/mount{number % MOUNTS}/{number % DIRECTORIES}/absent{number}", id="mounts"),
     pytest.param(lambda number: f"/link{number % LINKS}", id="links not seen before")))
 def test_local_files_do_not_wait(lab, root, path_of):
     server = lab.under_test(root.name, root, mpm="event", limits=LIMITS,

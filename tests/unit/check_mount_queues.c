@@ -10,9 +10,15 @@
 static struct fp_mount_queues queues;
 static struct fp_waiting all[100];
 
+static bool is_local(void *ctx, uint32_t mount)
+{
+    (void)ctx;
+    return mount < 10;
+}
+
 static void setup(void)
 {
-    fp_mount_queues_init(&queues, WORKERS, MAX);
+    fp_mount_queues_init(&queues, &(struct fp_mount_limits){ WORKERS, 3, MAX, is_local, NULL });
 }
 
 static void teardown(void)
@@ -117,6 +123,29 @@ START_TEST(each_mount_has_a_worker)
     ck_assert_int_eq(take(), 5);
     left(2);
     left(5);
+}
+END_TEST
+
+/* However many other mounts there are, and whichever way walks came there. */
+START_TEST(local_mounts_have_workers)
+{
+    for (unsigned i = 0; i < 5; i++)
+        put(10 + i, i);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(take(), i);
+    ck_assert_int_eq(take(), -1);
+    put(1, 5);
+    ck_assert_int_eq(take(), 5);
+    ck_assert(!fp_mount_queues_crowded(&queues, 10));
+    ck_assert_int_eq((int)fp_mount_queues_move(&queues, &all[5], 15), FP_OK);
+    ck_assert(fp_mount_queues_crowded(&queues, 15));
+    left(5);
+    left(0);
+    ck_assert_int_eq(take(), 3);
+    left(1);
+    ck_assert_int_eq(take(), 4);
+    for (unsigned i = 2; i < 5; i++)
+        left(i);
 }
 END_TEST
 
@@ -237,11 +266,12 @@ START_TEST(new_limits)
     put(1, 0);
     put(1, 1);
     put(1, 2);
-    fp_mount_queues_set(&queues, 1, 2);
+    queues.limits.workers = 1;
+    queues.limits.waiting = 2;
     ck_assert_int_eq((int)fp_mount_queues_put(&queues, 2, &all[3], false), FP_BUSY);
     ck_assert_int_eq(take(), 0);
     ck_assert_int_eq(take(), -1);
-    fp_mount_queues_set(&queues, 3, 2);
+    queues.limits.workers = 3;
     ck_assert_int_eq(take(), 1);
     ck_assert_int_eq(take(), 2);
     for (unsigned i = 0; i < 3; i++)
@@ -258,6 +288,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, mounts_in_turn);
     tcase_add_test(t, no_more_workers_than_allowed);
     tcase_add_test(t, each_mount_has_a_worker);
+    tcase_add_test(t, local_mounts_have_workers);
     tcase_add_test(t, half_of_the_places);
     tcase_add_test(t, a_walk_goes_to_another_mount);
     tcase_add_test(t, end_of_all_that_wait);

@@ -69,7 +69,7 @@ static void on_done(void *ctx, fp_status st, struct fp_answer *a, const struct f
 static void setup(void)
 {
     const struct fp_worker_pool_settings settings = {
-        .workers = WORKERS, .timeout_ms = TIMEOUT, .max_queue = 2 * WALKS, .mount_workers = WORKERS
+        .workers = WORKERS, .timeout_ms = TIMEOUT, .limits = { WORKERS, WORKERS, 2 * WALKS, NULL, NULL }
     };
 
     loop = ev_loop_new(EVFLAG_AUTO);
