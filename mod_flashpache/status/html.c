@@ -94,13 +94,3 @@ void fp_html_advice(request_rec *r, const char *advice)
     }
     fp_html_text(r, rest);
 }
-
-void fp_html_cell(request_rec *r, const char *name, const char *value)
-{
-    ap_rvputs(r, "<td data-is=\"", name, "\">", value, "</td>", NULL);
-}
-
-void fp_html_number_cell(request_rec *r, const char *name, apr_uint64_t n)
-{
-    fp_html_cell(r, name, fp_html_number(r->pool, n));
-}

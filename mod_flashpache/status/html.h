@@ -31,8 +31,4 @@ void fp_html_code(request_rec *r, const char *text);
 /* Writes a text of ours in which commands stand between backquotes. */
 void fp_html_advice(request_rec *r, const char *advice);
 
-/* Writes a table's cell with a number; on a narrow screen its name stands before it. */
-void fp_html_cell(request_rec *r, const char *name, const char *value);
-void fp_html_number_cell(request_rec *r, const char *name, apr_uint64_t n);
-
 #endif

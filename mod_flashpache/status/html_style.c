@@ -54,15 +54,8 @@ const char fp_html_style[] =
     "td { overflow-wrap: break-word }\n"
     "td code { overflow-wrap: anywhere }\n"
     "th { font-weight: 600; font-size: .8125rem; color: var(--quiet); overflow-wrap: normal }\n"
-    ".rows td:not(:first-child), .words .n { text-align: right; white-space: nowrap }\n"
+    ".words .n { text-align: right; white-space: nowrap }\n"
     "footer { margin: 2rem 0 1rem; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem }\n"
-    /* A phone: a row's numbers stand below its name, each with its label. */
     "@media (max-width: 40rem) {\n"
     "  body { padding: .75rem }\n"
-    "  .rows thead { display: none }\n"
-    "  .rows tr { display: grid; grid-template-columns: repeat(4, 1fr); padding: .4rem .5rem; border-bottom: 1px solid var(--line) }\n"
-    "  .rows td, .rows td:not(:first-child) { border: 0; padding: .1rem .2rem; text-align: left }\n"
-    "  .rows td:first-child { grid-column: 1 / -1 }\n"
-    "  .rows td:not(:first-child)::before { content: attr(data-is); display: block; color: var(--quiet);\n"
-    "    font-size: .75rem; font-weight: 400 }\n"
     "}\n";
