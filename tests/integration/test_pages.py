@@ -123,7 +123,7 @@ def test_settings():
 
     def rows(name):
         table = re.search(rf"^static const struct setting {name}\[\].*?^\}};", source, re.M | re.S).group()
-        return set(re.findall(r'^    (?:(?:TEXT|NUMBER|BOOLEAN|LIST)_OF\(\w+, |WORD_OF\(\w+, ")([a-z_]+)', table, re.M))
+        return set(re.findall(r'^    (?:(?:TEXT|NUMBER|BYTES|BOOLEAN|LIST)_OF\(\w+, |WORD_OF\(\w+, ")([a-z_]+)', table, re.M))
     keys = rows("settings") | {"mount", "fleet"}
     of_fleet = rows("fleet_settings")
     settings, fleet = guide("flashpached.conf.md").split("## Fleet")
