@@ -53,6 +53,7 @@ ELSEWHERE = {
     "apachectl": "test_auto_daemon",
     "systemctl enable": "systemd's: test_service plays it",
     "mkdir -p /etc/systemd/system/php": "systemd's: test_program_files sets the same environment",
+    "echo '[Service]": "systemd's: test_program_files sets the same environment",
     "ACL SETUSER": "test_fleet",
     "redis-cli": "test_fleet",
     "[Service]": "systemd's",
