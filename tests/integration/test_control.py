@@ -552,6 +552,6 @@ def test_report_without_end(flashpachectl, base):
     directory = base / "endless"
     directory.mkdir()
     liar = Endless(directory / "s.sock")
-    done = flashpachectl("-s", directory / "s.sock", "stats", timeout=20)
+    done = flashpachectl("-s", directory / "s.sock", "stats", timeout=120)
     liar.end()
     assert done.returncode != 0 and "never ends" in done.stderr and Endless.parts < MOST_PARTS

@@ -21,6 +21,7 @@ from trace import Trace
 from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
+FIRST_TIMES = 100
 CHANGES = int(os.environ.get("FLASHPACHE_CHANGES", "300"))
 DIRECTORIES = max(48, CHANGES // 6)
 PATIENT_S = 3000
@@ -121,10 +122,18 @@ def test_a_forked_process_looks_itself(php):
 
 
 def test_counts_say_why_a_call_is_left(php):
-    before = {why: php.count(why) for why in ("new", "doubt")}
-    php("stat", php.site / "a/asked/for/the/first/time")
-    php("stat", f"{php.site}/a/../a/b")
-    assert {why: php.count(why) - n for why, n in before.items()} == {"new": 1, "doubt": 1}
+    def counted(path):
+        before = {why: php.count(why) for why in ("new", "doubt", "answered")}
+        php("stat", path)
+        return [why for why, n in before.items() for _ in range(php.count(why) - n)]
+    assert counted(f"{php.site}/a/../a/b") == ["doubt"]
+    # Where the machine is so busy that calls are slow, the process waits for the daemon's answer.
+    for number in range(FIRST_TIMES):
+        said = counted(php.site / f"a/asked/for/the/first/time{number}")
+        assert said in (["new"], ["answered"])
+        if said == ["new"]:
+            break
+    assert said == ["new"]
 
 
 def test_where_flashpache_is_off_or_excludes(start, base):
