@@ -119,9 +119,9 @@ static bool answer_stat(const char *path, struct stat *st, bool follow, int *res
     return true;
 }
 
-/* F_OK needs no right but that of passing the directories, and the daemon had that. It has opened a
- * file that is readable, and this process has read a directory. All else is the kernel's to decide: access lists, read-only mounts and
- * attributes. */
+/* F_OK needs no right but that of passing the directories, and the daemon had that. It has opened a file that is
+ * readable, and this process has read a directory. All else is the kernel's to decide: access lists, read-only mounts
+ * and attributes. */
 static bool answer_access(const char *path, int mode, int *result_r)
 {
     struct fp_files_found f;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks that wait for a worker: a queue for each mounted file system, served in turn,
- * in each first come first served.  Each mount may have one worker.  The mounts share a
- * limited number of further ones, and some are left for local file systems.  A mount may have at most half of all that may wait.  So
- * mounts that are slow, or do not answer, leave workers and places to wait for the others.
+ * Walks that wait for a worker: a queue for each mounted file system, served in turn, in each first come first
+ * served.  Each mount may have one worker.  The mounts share a limited number of further ones, and some are left for
+ * local file systems.  A mount may have at most half of all that may wait.  So mounts that are slow, or do not
+ * answer, leave workers and places to wait for the others.
  *
  * A killed worker that hangs in the kernel still
  * counts against its mount, until the mount answers or the worker is dead.  So no more

@@ -72,13 +72,14 @@ def write_in_place(one, turn):
 
 
 def shrink_and_grow(one, turn):
-    body = one.body() if turn % 2 else one.body()[:one.size // 2]
+    half = one.size // 2
     if turn % 2:
         with open(one.path, "ab") as out:
-            out.write(body[one.size // 2:])
+            out.write(one.body()[half:])
+        one.shows(200, one.body())
     else:
-        os.truncate(one.path, one.size // 2)
-    one.shows(200, body)
+        os.truncate(one.path, half)
+        one.shows(200, one.body()[:half])
 
 
 def rename_over(one, turn):
@@ -180,8 +181,8 @@ def lane(number, port, root, change, tries, results):
                          if reply.status != one.shown[url][0] or one.shown[url][1] not in (None, reply.body)]
     for count in range(tries):
         one = files[count % FILES]
-        for turn in range(2):       # the first answer after a change is not kept: the time could be the same after another
-            replies, bad = ask(count + turn, one)
+        for again in range(2):      # the first answer after a change is not kept: the time could be the same after another
+            replies, bad = ask(count + again, one)
             wrong += [(f"before {count}", *each) for each in bad]
         known += all(note(reply) in HITS for reply in replies.values())
         change(one, count // FILES)
