@@ -17,8 +17,9 @@ struct apr_hash_t;
 struct fp_held;
 struct fp_merged;
 
-/* Whose access files have been used: the answer's; maybe others; those of another directory. */
-enum fp_rules_are { FP_RULES_OWN, FP_RULES_UNKNOWN, FP_RULES_OTHER };
+/* Whose access files have been used: the answer's; the same directory's, as they were after the answer; maybe
+ * another directory's; surely another's. */
+enum fp_rules_are { FP_RULES_OWN, FP_RULES_LATER, FP_RULES_UNKNOWN, FP_RULES_OTHER };
 
 struct fp_request {
     request_rec *r;

@@ -145,7 +145,7 @@ class Model:
         since = at - self.bound_s - TOLD_S
         lines = [f"{verdict}: {self.layout.path(record.number)} at {at:.4f} took {(record.end - at) * 1000:.1f} ms: "
                  f"{record.status} {KINDS[record.kind]} {tree.OBJECTS[record.which]} version {record.version} "
-                 f"length {record.length}; before it"]
+                 f"length {record.length}{', by stock' if record.fell_back else ''}; before it"]
         keys = [tree.top_key(name), tree.slot_key(name)]
         keys += [make(name, which) for which in range(2) for make in (tree.object_key, tree.file_key)]
         for key in keys:

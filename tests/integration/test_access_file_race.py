@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file is secret only while an access file denies it: no response has the secret, although the access file is removed between the
+answer, which shows it, and httpd's own opening of it.
+
+Stock looks at the access file first and opens the file afterwards, so it cannot send what was there before the removal.
+"""
+
+import os
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tree
+from fetch import Client
+from forms import chosen
+
+pytestmark = pytest.mark.needs_flashpache
+
+SECONDS = chosen(3, 10)
+THREADS = 12
+DIRECTORIES = 24
+PUBLIC, SECRET = b"public\n", b"secret!\n"
+DENY = b"Require all denied\n"
+# The second is larger than what the module fetches, so httpd opens it by name.
+TEXTS = {"small": DENY, "large": DENY + b"#\n" * (600 * 1024)}
+
+
+@pytest.fixture(scope="module")
+def root(base):
+    root = base / "denied"
+    for number in range(DIRECTORIES):
+        tree.put(root / f"d{number}/f", PUBLIC)
+    for name, text in TEXTS.items():
+        tree.put(root / f"deny-{name}", text)
+    return root
+
+
+def change(root, text, over):
+    """Denies, puts the secret there, takes it away, and allows; one directory after another."""
+    number = 0
+    while not over.is_set():
+        at = root / f"d{number % DIRECTORIES}"
+        os.link(root / f"deny-{text}", at / ".htaccess")
+        (at / "new").write_bytes(SECRET)
+        os.rename(at / "new", at / "f")
+        time.sleep(0.002)
+        (at / "new").write_bytes(PUBLIC)
+        os.rename(at / "new", at / "f")
+        os.unlink(at / ".htaccess")
+        number += 1
+
+
+def ask(port, first, end):
+    found = Counter()
+    number = first
+    with Client(port) as client:
+        while time.monotonic() < end:
+            status, body = client.get(f"/d{number % DIRECTORIES}/f")
+            found[status, body if status == 200 else None] += 1
+            number += 1
+    return found
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_secret(lab, root, text):
+    config = f"<Directory {root}>\nAllowOverride All\n</Directory>\n"
+    server = lab.under_test(f"denied-{text}", root, mpm="event", config=config)
+    over = threading.Event()
+    changing = threading.Thread(target=change, args=(root, text, over))
+    changing.start()
+    end = time.monotonic() + SECONDS
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = sum(pool.map(lambda number: ask(server.port, number, end), range(THREADS)), Counter())
+    finally:
+        over.set()
+        changing.join()
+    print("\n", found, Counter((e.note, e.reason) for e in server.entries()))
+    assert found[200, PUBLIC] and found[403, None], "nobody asked while it was denied, or while it was allowed"
+    assert set(found) <= {(200, PUBLIC), (403, None)}, found
+    lab.end()
