@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * With FP_PRELOADED, extensions that php-fpm loads with RTLD_DEEPBIND look for names in the C library first:
- * their import tables are led here when they come.
- *
- * What is not here is the C library's: statx() tells what no answer has.
- */
-/*
- * The functions that a program finds in the place of the C library's, by LD_PRELOAD. php-fpm's own
- * calls lead here by their names. Its extensions are loaded with RTLD_DEEPBIND, which looks for names
- * in the C library first: their import tables are led here when they come.
+ * The functions that PHP finds in the place of the C library's, by import tables that are led here. With
+ * FP_PRELOADED they are a library's, and php-fpm's own calls lead here by their names. Its extensions
+ * are loaded with RTLD_DEEPBIND, which looks for names in the C library first, so their import tables
+ * are led here when they come.
  *
  * All other functions are the C library's: statx() tells more than an answer has.
  */

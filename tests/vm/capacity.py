@@ -13,7 +13,6 @@ asked for before. No delegations; settings are the defaults. Only the ratio says
 import argparse
 import contextlib
 import statistics
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -21,29 +20,10 @@ import kit
 import lab_kit
 import network_mounts
 
-NFS_PORT = 2049
 FILES = 40
 SECONDS, ROUNDS = 3, 3
 # Bytes of a file, connections.
 LOADS = ((1024, 1), (1024, 16), (20480, 16))
-
-
-def _tc(*arguments):
-    subprocess.run(["tc", *map(str, arguments)], check=True)
-
-
-@contextlib.contextmanager
-def delayed(ms):
-    """Packets to the file server, on loopback, and no others."""
-    subprocess.run(["modprobe", "-a", "sch_prio", "sch_netem", "cls_u32"], check=True)
-    _tc("qdisc", "add", "dev", "lo", "root", "handle", "1:", "prio", "priomap", *[0] * 16)
-    try:
-        _tc("qdisc", "add", "dev", "lo", "parent", "1:3", "netem", "delay", f"{ms}ms", "limit", 100_000)
-        _tc("filter", "add", "dev", "lo", "parent", "1:", "protocol", "ip", "u32", "match", "ip", "dport", NFS_PORT, "0xffff",
-            "flowid", "1:3")
-        yield
-    finally:
-        _tc("qdisc", "del", "dev", "lo", "root")
 
 
 def load(server, base, connections, urls):
@@ -94,7 +74,7 @@ def main():
         for delay in given.delays:
             for mpm in given.mpms:
                 for override in given.overrides:
-                    with tempfile.TemporaryDirectory(prefix="capacity-") as directory, delayed(delay):
+                    with tempfile.TemporaryDirectory(prefix="capacity-") as directory, kit.delayed(delay):
                         Path(directory).chmod(0o755)
                         measure(kind, Path(directory), mpm, override, given.rounds, f"{kind:5} {delay:>3} ms")
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurements of tests/vm share: files, and a stock httpd or one with Flashpache."""
+"""What the measurements of tests/vm share: files, a stock httpd or one with Flashpache, a delay to the NFS server, and its operations."""
 
+import contextlib
 import os
+import re
+import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
@@ -15,6 +19,8 @@ import network_mounts  # noqa: E402
 SERVERS = {"stock": lab_kit.stock, "flashpache": lab_kit.flashpache}
 A_DIRECTORY = 100       # files in each
 LONG_AGO = 1_500_000_000
+NFS_PORT = 2049
+NFS_OPERATION = re.compile(r"^\s+(\w+): (\d+)", re.M)
 
 
 def begin():
@@ -45,3 +51,27 @@ def server(name, base, root, mpm="event", override="None", config="", ttl_ms=Non
     config += (f"KeepAliveTimeout 7200\nMaxKeepAliveRequests 0\n<Directory {root}>\nAllowOverride {override}\n</Directory>\n"
                f"{network_mounts.manual_advice(root)}")
     return SERVERS[name](base, name, root, mpm=mpm, config=config, **settings)
+
+
+def _tc(*arguments):
+    subprocess.run(["tc", *map(str, arguments)], check=True)
+
+
+@contextlib.contextmanager
+def delayed(ms):
+    """Packets to the file server, on loopback, and no others."""
+    subprocess.run(["modprobe", "-a", "sch_prio", "sch_netem", "cls_u32"], check=True)
+    _tc("qdisc", "add", "dev", "lo", "root", "handle", "1:", "prio", "priomap", *[0] * 16)
+    try:
+        _tc("qdisc", "add", "dev", "lo", "parent", "1:3", "netem", "delay", f"{ms}ms", "limit", 100_000)
+        _tc("filter", "add", "dev", "lo", "parent", "1:", "protocol", "ip", "u32", "match", "ip", "dport", NFS_PORT, "0xffff",
+            "flowid", "1:3")
+        yield
+    finally:
+        _tc("qdisc", "del", "dev", "lo", "root")
+
+
+def nfs_operations(at):
+    text = Path("/proc/self/mountstats").read_text()
+    part = next(each for each in text.split("\ndevice ") if f"mounted on {at} with" in each)
+    return Counter({name: int(number) for name, number in NFS_OPERATION.findall(part.split("per-op statistics")[1])})

@@ -33,15 +33,8 @@ SHOWN = 4               # of the kinds of operation
 CONNECTIONS = 4
 # A mount's own connection and counters, even where another one leads to the same server.
 OPTIONS = {"nfs4": "nosharecache", "nfs3": "nosharecache", "cifs": "nosharesock"}
-NFS_OPERATION = re.compile(r"^\s+(\w+): (\d+)", re.M)
 # Their commands, of one share.
 SMB_OPERATION = re.compile(r"^(\w[\w ]*?): (\d+) (?:total|sent)", re.M)
-
-
-def nfs_operations(at):
-    text = Path("/proc/self/mountstats").read_text()
-    part = next(each for each in text.split("\ndevice ") if f"mounted on {at} with" in each)
-    return Counter({name: int(number) for name, number in NFS_OPERATION.findall(part.split("per-op statistics")[1])})
 
 
 def smb_operations(at):
@@ -76,7 +69,7 @@ class Load:
 
 
 def measure(kind, name, files, rates, options, base):
-    operations = smb_operations if kind == "cifs" else nfs_operations
+    operations = smb_operations if kind == "cifs" else kit.nfs_operations
     with network_mounts.mounted(kind, base / "www", ",".join(filter(None, (OPTIONS[kind], options)))) as mount:
         kit.make(mount.behind, files, SIZE)
         with kit.server(name, base, mount.at) as server:
