@@ -3,7 +3,6 @@
 #include "ctl/ctl.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -19,8 +18,6 @@
 #include "wire/packet.h"
 #include "wire/socket_path.h"
 
-#define ACCESS_FILE ".htaccess" /* httpd's own default for AccessFileName */
-
 void ctl_complain(const char *format, ...)
 {
     char text[4 * FP_MAX_PATH];
@@ -32,27 +29,6 @@ void ctl_complain(const char *format, ...)
     /* Other users choose the names of files and sockets. */
     fp_text_disarm(text);
     fprintf(stderr, "flashpachectl: %s\n", text);
-}
-
-int ctl_option(int argc, char **argv, const char *letters, const struct option *options)
-{
-    int c;
-
-    opterr = 0;
-    c = getopt_long(argc, argv, letters, options, NULL);
-    if (c == '?' && strncmp(argv[optind - 1], "--", 2) == 0)
-        ctl_complain("%s: no such option, or not with a value, or without one", argv[optind - 1]);
-    else if (c == '?')
-        ctl_complain("-%c: no such option, or without its value", optopt);
-    return c;
-}
-
-enum ctl_exit ctl_misused(const char *what)
-{
-    if (what != NULL)
-        ctl_complain("%s", what);
-    fputs("Try flashpachectl --help.\n", stderr);
-    return CTL_USAGE;
 }
 
 static const char *no_connection_text(const struct ctl *ctl)
@@ -136,48 +112,6 @@ bool ctl_absolute(const char *path, char *buf)
         return true;
     ctl_complain("\"%s\" is not a path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
     return false;
-}
-
-static bool add_name(struct fp_names *names, const char *name)
-{
-    size_t len = strlen(name);
-
-    if (!fp_name_is_single(name, len)) {
-        ctl_complain("\"%s\" is not a file name: give it as in AccessFileName", name);
-        return false;
-    }
-    if (names->n == FP_MAX_NAMES) {
-        ctl_complain("more than %d --access-file: the daemon keeps track of %d", FP_MAX_NAMES, FP_MAX_NAMES);
-        return false;
-    }
-    names->list[names->n].name = name;
-    names->list[names->n++].len = len;
-    return true;
-}
-
-bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wants, struct fp_names *names)
-{
-    static const struct option options[] = { { "access-file", required_argument, NULL, 'a' },
-                                             { NULL, 0, NULL, 0 } };
-    bool given;
-    int c;
-
-    names->n = 0;
-    while ((c = ctl_option(argc, argv, "", options)) != -1) {
-        if (c != 'a' || !add_name(names, optarg)) {
-            ctl_misused(NULL);
-            return false;
-        }
-    }
-    if (optind + 1 != argc) {
-        ctl_misused(wants);
-        return false;
-    }
-    given = names->n > 0;
-    if (!given)
-        add_name(names, ACCESS_FILE);
-    fp_client_set_names(ctl->client, names, given);
-    return true;
 }
 
 enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path, uint64_t *count)

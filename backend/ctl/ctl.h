@@ -10,8 +10,6 @@
 
 #include "wire/wire.h"
 
-struct option;
-
 /* The result of a command: flashpachectl's exit status. */
 enum ctl_exit {
     CTL_DONE = 0,
@@ -20,22 +18,19 @@ enum ctl_exit {
     CTL_NO_DAEMON = 3
 };
 
+/* The options, and what was made of them. */
 struct ctl {
     const char *socket;
-    const char *conf;    /* the configuration's file; NULL: not read */
-    uint32_t timeout_ms; /* for one question */
-    bool json;           /* reports are to be JSON */
+    const char *conf;      /* the configuration's file; NULL: not read */
+    uint32_t timeout_ms;   /* for one question */
+    bool json;             /* reports are to be JSON */
+    enum fp_scope scope;   /* of a purge */
+    struct fp_names names; /* of access files that answers have */
     struct fp_client *client;
 };
 
 /* Writes a line to standard error, after the program's name. */
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* As getopt_long(3), but says in a line of ours what is no option, or lacks its value ('?'). */
-int ctl_option(int argc, char **argv, const char *letters, const struct option *options);
-
-/* Reports a mistake on the command line, and names --help; CTL_USAGE. */
-enum ctl_exit ctl_misused(const char *what);
 
 /* Says why there is no answer; CTL_NO_DAEMON. */
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
@@ -58,18 +53,11 @@ enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *
  * FP_MAX_PATH + 1 bytes.  Symbolic links stay.  False after saying why not. */
 bool ctl_absolute(const char *path, char *buf);
 
-/*
- * Reads a command line of any --access-file and one argument, which is argv[optind] afterwards; wants describes
- * the argument.  Answers have the access files of these names, which the daemon is told; without any, of httpd's
- * default if the daemon looks for that.  False after reporting the mistake.
- */
-bool ctl_take_names(const struct ctl *ctl, int argc, char **argv, const char *wants, struct fp_names *names);
-
-/* The commands in files of their own; argv[0] is the command's name. */
-enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv);
-enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv);
-enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv);
-enum ctl_exit ctl_php(const struct ctl *ctl, int argc, char **argv);
-enum ctl_exit ctl_check(const struct ctl *ctl, int argc, char **argv);
+/* The commands in files of their own; args: their arguments, as many as they take, and NULL. */
+enum ctl_exit ctl_warm(const struct ctl *ctl, char **args);
+enum ctl_exit ctl_explain(const struct ctl *ctl, char **args);
+enum ctl_exit ctl_status(const struct ctl *ctl, char **args);
+enum ctl_exit ctl_php(const struct ctl *ctl, char **args);
+enum ctl_exit ctl_check(const struct ctl *ctl, char **args);
 
 #endif

@@ -5,7 +5,6 @@
 #include "config.h"
 #include "ctl/ctl.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -264,18 +263,15 @@ static void put_answer(const char *path, const struct fp_answer *a, const struct
     ctl_json_finish(&j, '}');
 }
 
-enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
+enum ctl_exit ctl_explain(const struct ctl *ctl, char **args)
 {
     static struct knowledge k;
     static struct fp_answer a;
-    struct fp_names names;
     char path[FP_MAX_PATH + 1];
     enum ctl_exit rc;
     fp_status st;
 
-    if (!ctl_take_names(ctl, argc, argv, "explain takes one path", &names))
-        return CTL_USAGE;
-    if (!ctl_absolute(argv[optind], path))
+    if (!ctl_absolute(args[0], path))
         return CTL_FAILED;
     rc = read_knowledge(ctl, path, &k);
     if (rc != CTL_DONE)
@@ -284,9 +280,9 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, int argc, char **argv)
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
     if (ctl->json) {
-        put_answer(path, &a, &names, &k);
+        put_answer(path, &a, &ctl->names, &k);
     } else {
-        print_answer(path, &a, &names);
+        print_answer(path, &a, &ctl->names);
         putchar('\n');
         print_known(path, &k);
     }

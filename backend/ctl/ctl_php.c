@@ -144,14 +144,12 @@ static void tell(void *ctx, const struct ctl_php *p)
         print(p);
 }
 
-enum ctl_exit ctl_php(const struct ctl *ctl, int argc, char **argv)
+enum ctl_exit ctl_php(const struct ctl *ctl, char **args)
 {
     struct ctl_json j = { .to = stdout };
     struct list l = { .json = ctl->json ? &j : NULL };
 
-    (void)argv;
-    if (argc > 1)
-        return ctl_misused("php takes nothing more");
+    (void)args;
     if (ctl->json) {
         ctl_json_begin(&j, NULL, '{');
         ctl_json_begin(&j, "processes", '[');

@@ -81,16 +81,14 @@ static void print_state(const struct ctl_reports *s)
     ctl_print_latency(s->text[FP_REPORT_LATENCY]);
 }
 
-enum ctl_exit ctl_status(const struct ctl *ctl, int argc, char **argv)
+enum ctl_exit ctl_status(const struct ctl *ctl, char **args)
 {
     static const enum fp_report wanted[] = { FP_REPORT_ABOUT,   FP_REPORT_STATS, FP_REPORT_MOUNTS,
                                              FP_REPORT_LATENCY, 0 };
     struct ctl_reports s;
     enum ctl_exit rc;
 
-    (void)argv;
-    if (argc > 1)
-        return ctl_misused("status takes nothing more");
+    (void)args;
     rc = ctl_read_reports(ctl, wanted, &s);
     if (rc == CTL_DONE && ctl->json)
         ctl_json_reports(&s);

@@ -6,7 +6,6 @@
 #include "ctl/ctl.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,19 +84,15 @@ static fp_status warm_all(const struct ctl *ctl, FILE *list, struct counts *n)
     return st;
 }
 
-enum ctl_exit ctl_warm(const struct ctl *ctl, int argc, char **argv)
+enum ctl_exit ctl_warm(const struct ctl *ctl, char **args)
 {
-    struct fp_names names;
-    const char *file;
+    const char *file = args[0];
+    const bool is_stdin = strcmp(file, "-") == 0;
     FILE *list;
     struct counts n = { 0, 0, 0 };
-    bool is_stdin, bad;
+    bool bad;
     fp_status st;
 
-    if (!ctl_take_names(ctl, argc, argv, "warm takes one list of paths, or - for standard input", &names))
-        return CTL_USAGE;
-    file = argv[optind];
-    is_stdin = strcmp(file, "-") == 0;
     list = is_stdin ? stdin : fopen(file, "re");
     if (list == NULL) {
         ctl_complain("cannot open the list of paths %s: %s", file, strerror(errno));

@@ -24,18 +24,22 @@
 #define MAX_TIMEOUT_MS     600000
 
 struct arguments {
-    const char *socket, *conf; /* NULL: not given */
-    uint32_t timeout_ms;
-    bool json;
+    struct ctl ctl;
+    bool help;
+    char **words; /* the command and its arguments, n of them */
+    int n;
 };
+
+/* Reports a mistake on the command line, and names --help; CTL_USAGE. */
+static enum ctl_exit misused(const char *what)
+{
+    if (what != NULL)
+        ctl_complain("%s", what);
+    fputs("Try flashpachectl --help.\n", stderr);
+    return CTL_USAGE;
+}
 
 /* ---- purge ---- */
-
-struct purge {
-    const struct ctl *ctl;
-    enum fp_scope scope;
-    uint64_t count;
-};
 
 /* A path of which nothing is known is no failure: nobody
  * may have asked for it yet.  But it may be a mistake. */
@@ -49,85 +53,47 @@ static void say_unknown(const char *path)
         printf("nothing was known of %s: %s\n", ctl_name(path, strlen(path)), strerror(errno));
 }
 
-static enum ctl_exit purge_one(struct purge *p, const char *what)
+static enum ctl_exit purge_one(const struct ctl *ctl, const char *what, uint64_t *count)
 {
     char path[FP_MAX_PATH + 1];
-    const uint64_t before = p->count;
+    const uint64_t before = *count;
     enum ctl_exit rc;
 
     if (!ctl_absolute(what, path))
         return CTL_FAILED;
-    rc = ctl_purge(p->ctl, p->scope, path, &p->count);
-    if (rc == CTL_DONE && p->count == before)
+    rc = ctl_purge(ctl, ctl->scope, path, count);
+    if (rc == CTL_DONE && *count == before)
         say_unknown(path);
     return rc;
 }
 
-static enum ctl_exit purge_paths(struct purge *p, char **paths)
+static enum ctl_exit purge(const struct ctl *ctl, char **paths)
 {
+    const bool all = ctl->scope == FP_SCOPE_ALL;
     enum ctl_exit rc = CTL_DONE, one;
+    uint64_t count = 0;
 
-    for (; *paths != NULL; paths++) {
-        one = purge_one(p, *paths);
-        if (one == CTL_NO_DAEMON)
-            return one;
+    if ((*paths == NULL) != all)
+        return misused("purge takes paths, or --all");
+    if (all)
+        rc = ctl_purge(ctl, FP_SCOPE_ALL, "", &count);
+    for (; *paths != NULL && rc != CTL_NO_DAEMON; paths++) {
+        one = purge_one(ctl, *paths, &count);
         if (one != CTL_DONE)
             rc = one;
     }
-    printf("%" PRIu64 " entries forgotten\n", p->count);
+    if (rc != CTL_NO_DAEMON)
+        printf("%" PRIu64 " entries forgotten\n", count);
     return rc;
-}
-
-static enum ctl_exit purge_all(struct purge *p)
-{
-    const enum ctl_exit rc = ctl_purge(p->ctl, FP_SCOPE_ALL, "", &p->count);
-
-    if (rc == CTL_DONE)
-        printf("%" PRIu64 " entries forgotten\n", p->count);
-    return rc;
-}
-
-static bool take_purge_option(struct purge *p, int c)
-{
-    if (c != 't' && c != 'a')
-        return false;
-    if (p->scope != FP_SCOPE_PATH) {
-        ctl_complain("purge takes one of --tree and --all");
-        return false;
-    }
-    p->scope = c == 't' ? FP_SCOPE_TREE : FP_SCOPE_ALL;
-    return true;
-}
-
-static enum ctl_exit purge(const struct ctl *ctl, int argc, char **argv)
-{
-    static const struct option options[] = { { "tree", no_argument, NULL, 't' },
-                                             { "all", no_argument, NULL, 'a' },
-                                             { NULL, 0, NULL, 0 } };
-    struct purge p = { .ctl = ctl, .scope = FP_SCOPE_PATH };
-    int c;
-
-    while ((c = ctl_option(argc, argv, "", options)) != -1) {
-        if (!take_purge_option(&p, c))
-            return ctl_misused(NULL);
-    }
-    if (p.scope != FP_SCOPE_ALL)
-        return optind < argc ? purge_paths(&p, argv + optind)
-                             : ctl_misused("purge takes paths, or --all");
-    return optind == argc ? purge_all(&p) : ctl_misused("purge --all takes no path");
 }
 
 /* ---- reports as they are ---- */
 
-static enum ctl_exit print_report(const struct ctl *ctl, int argc, enum fp_report what)
+static enum ctl_exit print_report(const struct ctl *ctl, enum fp_report what)
 {
     struct ctl_reports r;
-    enum ctl_exit rc;
+    enum ctl_exit rc = ctl_read_reports(ctl, (enum fp_report[]){ what, 0 }, &r);
 
-    if (argc > 1)
-        return ctl_misused("mounts and stats take nothing more; Prometheus reads the module's status page, "
-                           "http://SERVER/flashpache-status?prometheus");
-    rc = ctl_read_reports(ctl, (enum fp_report[]){ what, 0 }, &r);
     if (rc == CTL_DONE && ctl->json)
         ctl_json_reports(&r);
     else if (rc == CTL_DONE)
@@ -136,49 +102,69 @@ static enum ctl_exit print_report(const struct ctl *ctl, int argc, enum fp_repor
     return rc;
 }
 
-static enum ctl_exit mounts(const struct ctl *ctl, int argc, char **argv)
+static enum ctl_exit mounts(const struct ctl *ctl, char **args)
 {
-    (void)argv;
-    return print_report(ctl, argc, FP_REPORT_MOUNTS);
+    (void)args;
+    return print_report(ctl, FP_REPORT_MOUNTS);
 }
 
-static enum ctl_exit stats(const struct ctl *ctl, int argc, char **argv)
+static enum ctl_exit stats(const struct ctl *ctl, char **args)
 {
-    (void)argv;
-    return print_report(ctl, argc, FP_REPORT_STATS);
+    (void)args;
+    return print_report(ctl, FP_REPORT_STATS);
 }
 
 /* ---- the command line ---- */
 
-#define INDENT "                           "
+#define INDENT      "                           "
+#define ACCESS_FILE ".htaccess" /* httpd's own default for AccessFileName */
+#define NUMBERS \
+    "mounts and stats take nothing more; Prometheus reads the module's status page, " \
+    "http://SERVER/flashpache-status?prometheus"
+
+static const struct option options[] = {
+    { "socket", required_argument, NULL, 's' },
+    { "config", required_argument, NULL, 'c' },
+    { "timeout", required_argument, NULL, 'T' },
+    { "version", no_argument, NULL, 'V' },
+    { "help", no_argument, NULL, 'h' },
+    { "json", no_argument, NULL, 'j' },
+    { "access-file", required_argument, NULL, 'a' },
+    { "tree", no_argument, NULL, 't' },
+    { "all", no_argument, NULL, 'A' },
+    { NULL, 0, NULL, 0 },
+};
 
 static const struct command {
     const char *name, *help; /* lines of --help */
-    enum ctl_exit (*run)(const struct ctl *ctl, int argc, char **argv);
-    bool reports; /* takes --json */
+    enum ctl_exit (*run)(const struct ctl *ctl, char **args);
+    const char *options; /* letters of those that not all commands take */
+    int args;            /* how many; -1: any number */
+    const char *wants;   /* said where there are others */
 } commands[] = {
-    { "status", "  status                   the daemon's state, on one screen\n", ctl_status, true },
-    { "check", "  check                    check socket, daemon, limits, mounts and httpd\n", ctl_check,
-      true },
-    { "php", "  php                      calls on files of processes with libflashpache_files.so\n", ctl_php,
-      true },
-    { "stats", "  stats                    counters\n", stats, true },
-    { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts,
-      true },
+    { "status", "  status                   the daemon's state, on one screen\n", ctl_status, "j", 0,
+      "status takes nothing more" },
+    { "check", "  check                    check socket, daemon, limits, mounts and httpd\n", ctl_check, "j", 0,
+      "check takes nothing more" },
+    { "php", "  php                      calls on files of processes with libflashpache_files.so\n", ctl_php, "j", 0,
+      "php takes nothing more" },
+    { "stats", "  stats                    counters\n", stats, "j", 0, NUMBERS },
+    { "mounts", "  mounts                   file systems, and how their changes are detected\n", mounts, "j", 0,
+      NUMBERS },
     { "explain",
       "  explain [--access-file NAME]... PATH\n" INDENT
       "look a path up, and print the answer step by step, and\n" INDENT "what the daemon knew before\n",
-      ctl_explain, true },
+      ctl_explain, "ja", 1, "explain takes one path" },
     { "purge",
       "  purge PATH...            invalidate the entries of these paths\n"
       "  purge --tree DIR...      of these directories and everything below them\n"
       "  purge --all              of everything\n",
-      purge, false },
+      purge, "tA", -1, NULL },
     { "warm",
       "  warm [--access-file NAME]... FILE\n" INDENT
       "look up the paths in FILE, one a line (-: standard\n" INDENT
       "input), and the files of that name (.htaccess) in\n" INDENT "the directories above them\n",
-      ctl_warm, false },
+      ctl_warm, "a", 1, "warm takes one list of paths, or - for standard input" },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -193,7 +179,7 @@ static void usage(FILE *out)
           "  -s, --socket SOCKET      the daemon's socket (" FP_DEFAULT_SOCKET ")\n"
           "  -c, --config FILE        the daemon's configuration, for its socket unless -s names one\n"
           "  -T, --timeout MS         how long one question may take (5000)\n"
-          "  -j, --json               reports as JSON; also behind the command\n"
+          "  -j, --json               reports as JSON\n"
           "  -V, --version            print the version and exit\n"
           "  -h, --help               print this and exit; behind a command, what belongs to it\n\n"
           "Exit status: 0 done, 1 failed for some, 2 wrong usage, 3 no daemon.\n",
@@ -213,48 +199,8 @@ static const struct command *find_command(const char *name)
 static enum ctl_exit help_on(const struct command *command)
 {
     printf("Usage: flashpachectl [-s SOCKET] [-c FILE] [-T MS] %s%s ...\n\n%s",
-           command->reports ? "[-j] " : "", command->name, command->help);
+           command->options[0] == 'j' ? "[-j] " : "", command->name, command->help);
     return CTL_DONE;
-}
-
-/* Takes --json off a command's arguments; true if it was there. */
-static bool take_json(int *argc, char **argv)
-{
-    int to = 1;
-
-    for (int i = 1; i < *argc; i++) {
-        if (strcmp(argv[i], "--") == 0) {
-            while (i < *argc)
-                argv[to++] = argv[i++];
-        } else if (strcmp(argv[i], "--json") != 0) {
-            argv[to++] = argv[i];
-        }
-    }
-    argv[to] = NULL;
-    if (to == *argc)
-        return false;
-    *argc = to;
-    return true;
-}
-
-static enum ctl_exit run(struct ctl *ctl, int argc, char **argv)
-{
-    const struct command *command = find_command(argv[0]);
-
-    if (command == NULL)
-        return ctl_misused(NULL);
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return help_on(command);
-    }
-    if (take_json(&argc, argv))
-        ctl->json = true;
-    if (ctl->json && !command->reports) {
-        ctl_complain("%s is not a report: leave out --json", command->name);
-        return ctl_misused(NULL);
-    }
-    optind = 0; /* a new command line for getopt */
-    return command->run(ctl, argc, argv);
 }
 
 static bool parse_timeout(const char *text, uint32_t *ms_r)
@@ -271,37 +217,93 @@ static bool parse_timeout(const char *text, uint32_t *ms_r)
     return false;
 }
 
-static bool parse_arguments(struct arguments *a, int argc, char **argv)
+static bool add_name(struct fp_names *names, const char *name)
 {
-    static const struct option options[] = {
-        { "socket", required_argument, NULL, 's' },
-        { "config", required_argument, NULL, 'c' },
-        { "timeout", required_argument, NULL, 'T' },
-        { "version", no_argument, NULL, 'V' },
-        { "help", no_argument, NULL, 'h' },
-        { "json", no_argument, NULL, 'j' },
-        { NULL, 0, NULL, 0 },
-    };
-    int c;
+    size_t len = strlen(name);
 
-    /* "+": options behind the command are the command's. */
-    while ((c = ctl_option(argc, argv, "+s:c:T:jVh", options)) != -1) {
-        switch (c) {
-        case 's': a->socket = optarg; break;
-        case 'c': a->conf = optarg; break;
-        case 'T':
-            if (!parse_timeout(optarg, &a->timeout_ms))
-                return false;
-            break;
-        case 'j': a->json = true; break;
-        case 'V': puts("flashpachectl " PACKAGE_VERSION); exit(CTL_DONE);
-        case 'h': usage(stdout); exit(CTL_DONE);
-        default: return false;
+    if (!fp_name_is_single(name, len)) {
+        ctl_complain("\"%s\" is not a file name: give it as in AccessFileName", name);
+        return false;
+    }
+    if (names->n == FP_MAX_NAMES) {
+        ctl_complain("more than %d --access-file: the daemon keeps track of %d", FP_MAX_NAMES, FP_MAX_NAMES);
+        return false;
+    }
+    names->list[names->n].name = name;
+    names->list[names->n++].len = len;
+    return true;
+}
+
+static bool set_scope(struct ctl *ctl, enum fp_scope scope)
+{
+    if (ctl->scope != FP_SCOPE_PATH)
+        ctl_complain("purge takes one of --tree and --all");
+    else
+        ctl->scope = scope;
+    return ctl->scope == scope;
+}
+
+static bool take_option(struct arguments *a, int c, const char *text)
+{
+    switch (c) {
+    case 1: a->words[a->n++] = optarg; return true; /* no option */
+    case 's': a->ctl.socket = optarg; return true;
+    case 'c': a->ctl.conf = optarg; return true;
+    case 'T': return parse_timeout(optarg, &a->ctl.timeout_ms);
+    case 'j': return a->ctl.json = true;
+    case 'h': return a->help = true;
+    case 'a': return add_name(&a->ctl.names, optarg);
+    case 't': return set_scope(&a->ctl, FP_SCOPE_TREE);
+    case 'A': return set_scope(&a->ctl, FP_SCOPE_ALL);
+    default: break;
+    }
+    if (strncmp(text, "--", 2) == 0)
+        ctl_complain("%s: no such option, or not with a value, or without one", text);
+    else
+        ctl_complain("-%c: no such option, or without its value", optopt);
+    return false;
+}
+
+/* False: the command takes no such option. */
+static bool has_options(const struct arguments *a, const struct command *command)
+{
+    const struct {
+        char letter;
+        bool given;
+        const char *name;
+    } some[] = { { 'j', a->ctl.json, "json" },
+                 { 'a', a->ctl.names.n > 0, "access-file" },
+                 { 't', a->ctl.scope == FP_SCOPE_TREE, "tree" },
+                 { 'A', a->ctl.scope == FP_SCOPE_ALL, "all" } };
+
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+        if (some[i].given && strchr(command->options, some[i].letter) == NULL) {
+            ctl_complain("%s does not take --%s", command->name, some[i].name);
+            return false;
         }
     }
-    if (optind == argc)
-        ctl_complain("no command");
-    return optind < argc;
+    return true;
+}
+
+/* Options may stand anywhere.  The words are left at the beginning of argv, and end with NULL. */
+static bool parse_arguments(struct arguments *a, int argc, char **argv)
+{
+    int c;
+
+    opterr = 0;
+    /* "-": words come one by one, in the place of an option. */
+    while ((c = getopt_long(argc, argv, "-s:c:T:jVh", options, NULL)) != -1) {
+        if (c == 'V') {
+            puts("flashpachectl " PACKAGE_VERSION);
+            exit(CTL_DONE);
+        }
+        if (!take_option(a, c, argv[optind - 1]))
+            return false;
+    }
+    while (optind < argc)
+        a->words[a->n++] = argv[optind++];
+    a->words[a->n] = NULL;
+    return true;
 }
 
 /* The first socket at which somebody listens, so that one left behind hides no other.  Else the first that is
@@ -319,8 +321,9 @@ static const char *usual_socket(void)
     return ctl_usual_sockets[0];
 }
 
-static enum ctl_exit run_with(struct ctl *ctl, int argc, char **argv)
+static enum ctl_exit run(struct ctl *ctl, const struct command *command, char **args)
 {
+    const bool told = ctl->names.n > 0;
     enum ctl_exit rc;
 
     ctl->client = ctl_client(ctl->socket, ctl->timeout_ms);
@@ -328,7 +331,10 @@ static enum ctl_exit run_with(struct ctl *ctl, int argc, char **argv)
         ctl_complain("%s: no memory, or too long for a socket's path", ctl->socket);
         return CTL_USAGE;
     }
-    rc = run(ctl, argc, argv);
+    if (!told)
+        add_name(&ctl->names, ACCESS_FILE);
+    fp_client_set_names(ctl->client, &ctl->names, told);
+    rc = command->run(ctl, args);
     fp_client_destroy(&ctl->client);
     if (fflush(stdout) == EOF || ferror(stdout)) {
         ctl_complain("cannot write to standard output: %s", strerror(errno));
@@ -337,34 +343,47 @@ static enum ctl_exit run_with(struct ctl *ctl, int argc, char **argv)
     return rc;
 }
 
-int main(int argc, char **argv)
+static enum ctl_exit run_with_conf(struct ctl *ctl, const struct command *command, char **args)
 {
-    struct arguments a = { .timeout_ms = DEFAULT_TIMEOUT_MS };
-    struct ctl ctl = { .json = false };
     struct fp_conf *conf = NULL;
     bool given = false;
     enum ctl_exit rc;
+
+    if (ctl->conf != NULL && (conf = fp_conf_read(ctl->conf, &given)) == NULL)
+        return CTL_USAGE;
+    /* For the daemon that httpd starts the file has no socket, or one that httpd overrides. */
+    if (ctl->socket == NULL)
+        ctl->socket = given ? conf->socket : usual_socket();
+    rc = run(ctl, command, args);
+    fp_conf_destroy(&conf);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = { .ctl = { .timeout_ms = DEFAULT_TIMEOUT_MS, .scope = FP_SCOPE_PATH }, .words = argv };
+    const struct command *command;
 
     if (!ctl_guard_output()) {
         ctl_complain("no memory");
         return CTL_FAILED;
     }
     if (!parse_arguments(&a, argc, argv))
-        return ctl_misused(NULL);
-    if (a.conf != NULL) {
-        conf = fp_conf_read(a.conf, &given);
-        if (conf == NULL)
-            return CTL_USAGE;
-        ctl.conf = a.conf;
+        return misused(NULL);
+    if (a.n == 0 && a.help) {
+        usage(stdout);
+        return CTL_DONE;
     }
-    /* For the daemon that httpd starts the file has no socket, or one that httpd overrides. */
-    if (a.socket != NULL)
-        ctl.socket = a.socket;
-    else
-        ctl.socket = given ? conf->socket : usual_socket();
-    ctl.timeout_ms = a.timeout_ms;
-    ctl.json = a.json;
-    rc = run_with(&ctl, argc - optind, argv + optind);
-    fp_conf_destroy(&conf);
-    return (int)rc;
+    if (a.n == 0)
+        return misused("no command");
+    command = find_command(argv[0]);
+    if (command == NULL)
+        return misused(NULL);
+    if (a.help)
+        return help_on(command);
+    if (!has_options(&a, command))
+        return misused(NULL);
+    if (command->args != -1 && a.n != 1 + command->args)
+        return misused(command->wants);
+    return run_with_conf(&a.ctl, command, argv + 1);
 }

@@ -136,7 +136,7 @@ def test_without_a_daemon_there_is_no_half_of_a_document(flashpachectl, base):
 def test_what_is_no_report(flashpachectl, base):
     for command in (["purge", "--all"], ["warm", "-"]):
         finished = flashpachectl("-s", base / "nobody.sock", *command, "--json")
-        assert finished.returncode == 2 and f"{command[0]} is not a report" in finished.stderr
+        assert finished.returncode == 2 and f"{command[0]} does not take --json" in finished.stderr
 
 
 def test_fields_are_documented(server, root, document):

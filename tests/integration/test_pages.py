@@ -97,7 +97,7 @@ def sources_of(program, name):
 
 
 def test_options_of_flashpachectl(ctl_usage):
-    options = sources_of("flashpachectl", "ctl*.c") | sources_of("flashpachectl", "flashpachectl.c")
+    options = sources_of("flashpachectl", "flashpachectl.c")
     page = set(OPTION.findall(guide("flashpachectl.md")))
     assert set(OPTION.findall(ctl_usage)) == options
     assert page == options
