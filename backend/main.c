@@ -348,8 +348,8 @@ static void collect_stats(void *ctx, uint64_t values[FP_STATS])
     const struct fp_worker_pool_counts workers = fp_worker_pool_counts(d->workers);
     const struct fp_listener_counts listener = fp_listener_counts(d->listener);
     const struct fp_fleet_counts fleet = fp_fleet_counts(d->fleet);
-    const struct fp_answer_table_counts answers = fp_answer_table_counts(d->tables.answers);
-    const struct fp_contents_counts contents = fp_contents_counts(d->tables.contents);
+    const struct fp_ring_counts answers = fp_answer_table_counts(d->tables.answers);
+    const struct fp_ring_counts contents = fp_contents_counts(d->tables.contents);
     const struct fp_wakeups loop = d->wakeups;
     const uint64_t long_pieces = fp_turn_long_pieces();
     const uint64_t out_of_memory = fp_memory_failures();

@@ -91,12 +91,9 @@ static uint64_t place_of(uint64_t word)
 
 struct fp_answer_table {
     struct fp_ring ring;
-    struct fp_ring_head *area;
     struct bucket *index;
     fp_slot_is_used *is_used;
     void *ctx;
-    size_t area_size;
-    int fd;
     struct key key;
     uint8_t key_bytes[KEY_MOST];
     /* The record that is being made; aligned as a record is. */
@@ -108,7 +105,7 @@ struct fp_answer_table {
 
 static struct bucket *bucket_of(const struct fp_answer_table *t, uint64_t hash)
 {
-    return &t->index[hash & (t->area->n_buckets - 1)];
+    return &t->index[hash & (t->ring.area->n_buckets - 1)];
 }
 
 static uint64_t word_at(const struct bucket *b, unsigned i)
@@ -157,57 +154,38 @@ static uint32_t buckets_for(size_t bytes)
     return n;
 }
 
-static bool create_area(struct fp_answer_table *t, size_t bytes)
-{
-    const uint32_t n_buckets = buckets_for(bytes);
-    const size_t data = sizeof(struct fp_ring_head) + n_buckets * sizeof(struct bucket);
-
-    t->area_size = data + bytes;
-    t->area = fp_area_create("flashpache-answers", t->area_size, F_SEAL_FUTURE_WRITE, &t->fd);
-    if (t->area == NULL)
-        return false;
-    t->index = (struct bucket *)(t->area + 1);
-    t->area->magic = MAGIC;
-    t->area->n_buckets = n_buckets;
-    t->area->data = data;
-    t->area->size = bytes;
-    randombytes_buf(t->area->key, sizeof(t->area->key));
-    return true;
-}
-
 struct fp_answer_table *fp_answer_table_create(size_t bytes, fp_slot_is_used *is_used, void *ctx)
 {
     struct fp_answer_table *t = sodium_init() != -1 ? calloc(1, sizeof(*t)) : NULL;
+    const size_t size = bytes > FP_ANSWERS_LEAST ? bytes : FP_ANSWERS_LEAST;
+    const uint32_t n_buckets = buckets_for(size);
 
     if (t == NULL)
         return NULL;
     t->key = (struct key){ .bytes = t->key_bytes, .size = sizeof(t->key_bytes) };
     t->is_used = is_used;
     t->ctx = ctx;
-    if (!create_area(t, fp_ring_round(bytes > FP_ANSWERS_LEAST ? bytes : FP_ANSWERS_LEAST))) {
+    if (!fp_ring_create(&t->ring, "flashpache-answers", MAGIC, n_buckets * sizeof(struct bucket), size, &ring_ops, t)) {
         free(t);
         return NULL;
     }
-    fp_ring_init(&t->ring, t->area, &ring_ops, t);
+    t->index = (struct bucket *)(t->ring.area + 1);
+    t->ring.area->n_buckets = n_buckets;
+    randombytes_buf(t->ring.area->key, sizeof(t->ring.area->key));
     return t;
 }
 
 void fp_answer_table_destroy(struct fp_answer_table **tp)
 {
-    struct fp_answer_table *t = *tp;
-
+    if (*tp != NULL)
+        fp_ring_destroy(&(*tp)->ring);
+    free(*tp);
     *tp = NULL;
-    if (t == NULL)
-        return;
-    fp_area_unmap(t->area, t->area_size);
-    fp_ring_clear(&t->ring);
-    fp_close(&t->fd);
-    free(t);
 }
 
 int fp_answer_table_fd(const struct fp_answer_table *t)
 {
-    return t->fd;
+    return t->ring.fd;
 }
 
 static bool has_key(const struct fp_answer_table *t, uint64_t at)
@@ -294,7 +272,7 @@ static void put_dir(struct fp_answer_table *t, const char *path, const struct fp
     const unsigned n = a->n_steps - 1;
     struct fp_writer w;
 
-    set_key(&t->key, DIR, path, a->steps[n - 1].end, t->area->key);
+    set_key(&t->key, DIR, path, a->steps[n - 1].end, t->ring.area->key);
     begin_body(t, &w);
     fp_put_u8(&w, (uint8_t)((a->may_look ? MAY_LOOK : 0) | (a->above_watched ? WATCHED : 0)));
     fp_put_u8(&w, (uint8_t)a->n_names);
@@ -312,7 +290,7 @@ static void put_leaf(struct fp_answer_table *t, const char *path, size_t len, co
     const struct fp_step *last = &a->steps[a->n_steps - 1], *dir = a->n_steps > 1 ? last - 1 : last;
     struct fp_writer w;
 
-    set_key(&t->key, LEAF, path, len, t->area->key);
+    set_key(&t->key, LEAF, path, len, t->ring.area->key);
     begin_body(t, &w);
     fp_put_u8(&w, (uint8_t)((a->fd != -1 || a->content || a->readable ? READABLE : 0) | (a->local ? LOCAL : 0)
                             | (a->watched ? WATCHED : 0) | (a->content ? CONTENT : 0)));
@@ -338,18 +316,14 @@ void fp_answer_table_publish(struct fp_answer_table *t, const char *path, size_t
         put_dir(t, path, a);
 }
 
-struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_table *t)
+struct fp_ring_counts fp_answer_table_counts(const struct fp_answer_table *t)
 {
-    const uint64_t written = t->ring.head - t->ring.size;
-
-    return (struct fp_answer_table_counts){ t->ring.kept, t->ring.dropped,
-                                            (size_t)(written < t->ring.size ? written : t->ring.size) };
+    return fp_ring_counts(&t->ring);
 }
 
 /* ---- a client's side ---- */
 
 struct fp_answer_view {
-    struct fp_area_view area;
     struct fp_ring_view ring;
     uint64_t mask; /* buckets less one */
     uint8_t key[crypto_shorthash_KEYBYTES];
@@ -359,7 +333,7 @@ struct fp_answer_view {
 /* Reads what the head says of the index; false: it does not lie in front of the ring. */
 static bool read_index_head(struct fp_answer_view *v)
 {
-    const struct fp_ring_head *head = (const void *)v->area.bytes;
+    const struct fp_ring_head *head = (const void *)v->ring.area.bytes;
     const uint64_t n = head->n_buckets;
 
     v->mask = n - 1;
@@ -374,8 +348,7 @@ struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_c
     if (v == NULL)
         return NULL;
     v->chosen = *chosen;
-    if (fp_area_view_open(&v->area, fd, sizeof(struct fp_ring_head), map)
-        && fp_ring_view_init(&v->ring, &v->area, MAGIC) && read_index_head(v))
+    if (fp_ring_view_open(&v->ring, fd, MAGIC, map) && read_index_head(v))
         return v;
     fp_answer_view_destroy(&v);
     errno = EPROTO;
@@ -384,13 +357,10 @@ struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_c
 
 void fp_answer_view_destroy(struct fp_answer_view **vp)
 {
-    struct fp_answer_view *v = *vp;
-
+    if (*vp != NULL)
+        fp_area_view_close(&(*vp)->ring.area);
+    free(*vp);
     *vp = NULL;
-    if (v == NULL)
-        return;
-    fp_area_view_close(&v->area);
-    free(v);
 }
 
 /* A key, and a buffer for the copy of its record. */
@@ -429,10 +399,10 @@ static bool copy_bucket(const struct fp_answer_view *v, uint64_t hash, uint64_t 
 {
     const size_t at = sizeof(struct fp_ring_head) + (size_t)(hash & v->mask) * sizeof(struct bucket);
 
-    if (v->area.fd == -1) {
+    if (v->ring.area.fd == -1) {
         for (unsigned i = 0; i < BUCKET; i++)
-            words[i] = word_at((const void *)(v->area.bytes + at), i);
-    } else if (!fp_area_view_copy(&v->area, at, words, sizeof(struct bucket))) {
+            words[i] = word_at((const void *)(v->ring.area.bytes + at), i);
+    } else if (!fp_area_view_copy(&v->ring.area, at, words, sizeof(struct bucket))) {
         return false;
     }
     atomic_thread_fence(memory_order_acquire);

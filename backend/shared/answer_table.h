@@ -40,6 +40,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/ring.h"
+
 struct fp_answer;
 struct fp_chosen;
 
@@ -48,11 +50,6 @@ struct fp_chosen;
 /* ---- the daemon's side ---- */
 
 struct fp_answer_table;
-
-struct fp_answer_table_counts {
-    uint64_t kept, overwritten; /* records */
-    size_t bytes; /* of the ring that were ever written: memory in use, but for the index */
-};
 
 /* True if that is the slot's present generation, and clients used it since the last call. */
 typedef bool fp_slot_is_used(void *ctx, uint32_t slot, uint32_t generation);
@@ -72,7 +69,7 @@ int fp_answer_table_fd(const struct fp_answer_table *t);
 void fp_answer_table_publish(struct fp_answer_table *t, const char *path, size_t len,
                              const struct fp_answer *a);
 
-struct fp_answer_table_counts fp_answer_table_counts(const struct fp_answer_table *t);
+struct fp_ring_counts fp_answer_table_counts(const struct fp_answer_table *t);
 
 /* ---- a client's side ---- */
 

@@ -25,16 +25,9 @@ struct item {
 
 struct fp_contents {
     struct fp_ring ring;
-    struct fp_ring_head *area;
-    int fd;
     const struct fp_contents_ops *ops; /* NULL: none is kept */
     void *ctx;
 };
-
-static size_t area_size(size_t ring_size)
-{
-    return sizeof(struct fp_ring_head) + ring_size;
-}
 
 static uint64_t content_at(uint64_t item_at, size_t path_len)
 {
@@ -80,32 +73,20 @@ struct fp_contents *fp_contents_create(size_t bytes)
 {
     struct fp_contents *c = calloc(1, sizeof(*c));
 
-    if (c == NULL)
-        return NULL;
-    bytes = fp_ring_round(bytes > FP_CONTENTS_LEAST ? bytes : FP_CONTENTS_LEAST);
-    c->area = fp_area_create("flashpache-contents", area_size(bytes), F_SEAL_FUTURE_WRITE, &c->fd);
-    if (c->area == NULL) {
-        free(c);
-        return NULL;
-    }
-    c->area->magic = MAGIC;
-    c->area->data = sizeof(*c->area);
-    c->area->size = bytes;
-    fp_ring_init(&c->ring, c->area, &ring_ops, c);
-    return c;
+    if (bytes < FP_CONTENTS_LEAST)
+        bytes = FP_CONTENTS_LEAST;
+    if (c == NULL || fp_ring_create(&c->ring, "flashpache-contents", MAGIC, 0, bytes, &ring_ops, c))
+        return c;
+    free(c);
+    return NULL;
 }
 
 void fp_contents_destroy(struct fp_contents **cp)
 {
-    struct fp_contents *c = *cp;
-
+    if (*cp != NULL)
+        fp_ring_destroy(&(*cp)->ring);
+    free(*cp);
     *cp = NULL;
-    if (c == NULL)
-        return;
-    fp_area_unmap(c->area, area_size(c->ring.size));
-    fp_ring_clear(&c->ring);
-    fp_close(&c->fd);
-    free(c);
 }
 
 void fp_contents_set_ops(struct fp_contents *c, const struct fp_contents_ops *ops, void *ctx)
@@ -116,7 +97,7 @@ void fp_contents_set_ops(struct fp_contents *c, const struct fp_contents_ops *op
 
 int fp_contents_fd(const struct fp_contents *c)
 {
-    return c->fd;
+    return c->ring.fd;
 }
 
 uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, int fd, uint64_t size)
@@ -140,18 +121,14 @@ uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, in
     return content_at(at, len);
 }
 
-struct fp_contents_counts fp_contents_counts(const struct fp_contents *c)
+struct fp_ring_counts fp_contents_counts(const struct fp_contents *c)
 {
-    const uint64_t written = c->ring.head - c->ring.size;
-
-    return (struct fp_contents_counts){ c->ring.kept, c->ring.dropped,
-                                        (size_t)(written < c->ring.size ? written : c->ring.size) };
+    return fp_ring_counts(&c->ring);
 }
 
 /* ---- a client's side ---- */
 
 struct fp_contents_view {
-    struct fp_area_view area;
     struct fp_ring_view ring;
 };
 
@@ -159,25 +136,19 @@ struct fp_contents_view *fp_contents_view_create(int fd, bool map)
 {
     struct fp_contents_view *v = calloc(1, sizeof(*v));
 
-    if (v == NULL)
-        return NULL;
-    if (fp_area_view_open(&v->area, fd, sizeof(struct fp_ring_head), map)
-        && fp_ring_view_init(&v->ring, &v->area, MAGIC))
+    if (v == NULL || fp_ring_view_open(&v->ring, fd, MAGIC, map))
         return v;
-    fp_contents_view_destroy(&v);
+    free(v);
     errno = EPROTO;
     return NULL;
 }
 
 void fp_contents_view_destroy(struct fp_contents_view **vp)
 {
-    struct fp_contents_view *v = *vp;
-
+    if (*vp != NULL)
+        fp_area_view_close(&(*vp)->ring.area);
+    free(*vp);
     *vp = NULL;
-    if (v == NULL)
-        return;
-    fp_area_view_close(&v->area);
-    free(v);
 }
 
 bool fp_contents_view_has(const struct fp_contents_view *v, uint64_t at)

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/ring.h"
+
 #define FP_CONTENTS_LEAST 65536u        /* bytes of the ring; a smaller one is never used */
 #define FP_NO_CONTENT     ((uint64_t)0) /* no content's position */
 
@@ -31,11 +33,6 @@ struct fp_contents_ops {
     void (*moved)(void *ctx, const char *path, size_t len, uint64_t from, uint64_t to);
     /* The content has no other position, and is about to be overwritten. */
     void (*dropped)(void *ctx, const char *path, size_t len, uint64_t at);
-};
-
-struct fp_contents_counts {
-    uint64_t kept, overwritten;
-    size_t bytes; /* of the ring, ever written: memory in use */
 };
 
 /* The largest file whose content a ring of about so many bytes takes; 0: the ring is too small for any. */
@@ -54,7 +51,7 @@ int fp_contents_fd(const struct fp_contents *c);
  * FP_NO_CONTENT: it is larger than a quarter of the ring, or the memfd is shorter. */
 uint64_t fp_contents_put(struct fp_contents *c, const char *path, size_t len, int fd, uint64_t size);
 
-struct fp_contents_counts fp_contents_counts(const struct fp_contents *c);
+struct fp_ring_counts fp_contents_counts(const struct fp_contents *c);
 
 /* ---- a client's side ---- */
 

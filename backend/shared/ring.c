@@ -2,9 +2,12 @@
 #include "config.h"
 #include "shared/ring.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/packet.h"
 
 size_t fp_ring_round(size_t n)
 {
@@ -22,11 +25,35 @@ void fp_ring_init(struct fp_ring *r, struct fp_ring_head *area, const struct fp_
     atomic_store_explicit(&area->tail, r->tail, memory_order_release);
 }
 
-void fp_ring_clear(struct fp_ring *r)
+bool fp_ring_create(struct fp_ring *r, const char *name, uint32_t magic, size_t index, size_t bytes,
+                    const struct fp_ring_ops *ops, void *ctx)
 {
+    const size_t data = sizeof(struct fp_ring_head) + index, size = fp_ring_round(bytes);
+    int fd;
+    struct fp_ring_head *area = fp_area_create(name, data + size, F_SEAL_FUTURE_WRITE, &fd);
+
+    if (area == NULL)
+        return false;
+    area->magic = magic;
+    area->data = data;
+    area->size = size;
+    fp_ring_init(r, area, ops, ctx);
+    r->fd = fd;
+    return true;
+}
+
+void fp_ring_destroy(struct fp_ring *r)
+{
+    fp_area_unmap(r->area, r->area->data + r->area->size);
+    fp_close(&r->fd);
     free(r->buf);
-    r->buf = NULL;
-    r->buf_size = 0;
+}
+
+struct fp_ring_counts fp_ring_counts(const struct fp_ring *r)
+{
+    const uint64_t written = r->head - r->size;
+
+    return (struct fp_ring_counts){ r->kept, r->dropped, (size_t)(written < r->size ? written : r->size) };
 }
 
 struct fp_ring_item *fp_ring_at(const struct fp_ring *r, uint64_t at)
@@ -160,8 +187,19 @@ bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_area_view *area, 
     if (head->magic != magic || data < sizeof(*head) || data > area->size || size == 0
         || size > area->size - data || data % FP_RING_UNIT != 0 || size % FP_RING_UNIT != 0)
         return false;
-    *v = (struct fp_ring_view){ area, data, size };
+    *v = (struct fp_ring_view){ *area, data, size };
     return true;
+}
+
+bool fp_ring_view_open(struct fp_ring_view *v, int fd, uint32_t magic, bool map)
+{
+    struct fp_area_view area;
+
+    if (fp_area_view_open(&area, fd, sizeof(struct fp_ring_head), map) && fp_ring_view_init(v, &area, magic))
+        return true;
+    fp_area_view_close(&area);
+    errno = EPROTO;
+    return false;
 }
 
 /* True if n bytes at that position lie in one piece inside the ring. */
@@ -179,7 +217,7 @@ static size_t least(uint64_t a, size_t b)
 size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity,
                          size_t expected)
 {
-    const size_t usual = v->area->fd == -1 ? sizeof(struct fp_ring_item) : least(expected, capacity);
+    const size_t usual = v->area.fd == -1 ? sizeof(struct fp_ring_item) : least(expected, capacity);
     const size_t first = least(v->size - at % v->size, usual);
     struct fp_ring_item item;
 
@@ -196,11 +234,11 @@ size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, si
 
 bool fp_ring_view_copy(const struct fp_ring_view *v, uint64_t at, void *to, size_t n)
 {
-    return is_inside(v, at, n) && fp_area_view_copy(v->area, (size_t)(v->data + at % v->size), to, n);
+    return is_inside(v, at, n) && fp_area_view_copy(&v->area, (size_t)(v->data + at % v->size), to, n);
 }
 
 bool fp_ring_view_is_whole(const struct fp_ring_view *v, uint64_t at)
 {
     atomic_thread_fence(memory_order_acquire);
-    return at >= atomic_load_explicit(&head_of(v->area)->tail, memory_order_relaxed);
+    return at >= atomic_load_explicit(&head_of(&v->area)->tail, memory_order_relaxed);
 }

@@ -72,12 +72,24 @@ struct fp_ring {
     void *ctx;
     void *buf; /* for an item on its way from tail to head */
     size_t buf_size;
+    int fd; /* of the area */
     uint64_t kept, dropped; /* items that were appended again, and that were not */
+};
+
+struct fp_ring_counts {
+    uint64_t kept, overwritten; /* items */
+    size_t bytes; /* of the ring that were ever written: memory in use, but for the index */
 };
 
 /* Makes a ring in memory of zeros whose head says where it lies; the memory stays the caller's. */
 void fp_ring_init(struct fp_ring *r, struct fp_ring_head *area, const struct fp_ring_ops *ops, void *ctx);
-void fp_ring_clear(struct fp_ring *r);
+/* Makes an area of that name, with room for an index, and in it a ring of about so many bytes.  The area can be
+ * written by this process alone.  False with errno. */
+bool fp_ring_create(struct fp_ring *r, const char *name, uint32_t magic, size_t index, size_t bytes,
+                    const struct fp_ring_ops *ops, void *ctx);
+/* Gives up such a ring and its area. */
+void fp_ring_destroy(struct fp_ring *r);
+struct fp_ring_counts fp_ring_counts(const struct fp_ring *r);
 
 /*
  * Makes room at the head for an item of so many bytes, by overwriting the oldest items.  Returns its
@@ -96,13 +108,16 @@ size_t fp_ring_round(size_t n);
 
 /* The area, and the numbers that a reader may rely on once it has checked them. */
 struct fp_ring_view {
-    const struct fp_area_view *area;
+    struct fp_area_view area;
     uint64_t data, size;
 };
 
-/* Checks the head of the area, which is mapped at least and outlives the view.  False: the area is no
- * ring, or not all of the ring lies inside. */
+/* Checks the head of the area, which is mapped at least.  False: the area is no ring, or not all of the ring
+ * lies inside. */
 bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_area_view *area, uint32_t magic);
+/* Opens the area of a descriptor, which stays the caller's, for fp_area_view_close().  map: maps all of it.  False
+ * with EPROTO: the descriptor is no such area, or not sealed. */
+bool fp_ring_view_open(struct fp_ring_view *v, int fd, uint32_t magic, bool map);
 
 /* Copies the item there, whole, if it has at most capacity bytes.  Returns its size; 0: no item can lie
  * there, or it has been overwritten.  expected: so many bytes are read at first, and the rest if there

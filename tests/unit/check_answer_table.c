@@ -421,7 +421,7 @@ START_TEST(marks_of_a_hostile_client)
 
     memset(all, 1, sizeof(all));
     for (unsigned n = 0; n < 10000; n++) {
-        struct fp_answer_table_counts counts;
+        struct fp_ring_counts counts;
 
         ck_assert_int_eq(pwrite(fp_lease_table_referenced_fd(leases), all, sizeof(all), 0), sizeof(all));
         publish_numbered(n);
