@@ -133,6 +133,10 @@ static unsigned admission_of(const struct fp_settings *settings)
 bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
 {
     const struct fp_settings *settings = fp_settings_of(s);
+    struct fp_client_settings client = { .path = settings->socket,
+                                         .timeout_ms = (uint32_t)(settings->timeout / 1000),
+                                         .names = settings->names,
+                                         .tells_names = true };
     int threads = 1, children = 0;
 
     fp_daemon_leave(s);
@@ -144,8 +148,10 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
                      "FP0108: no random numbers: this child serves without Flashpache");
         return false;
     }
-    fp_child_client =
-        fp_daemon_client(settings->socket, (uint32_t)(settings->timeout / 1000), idle_connections(threads));
+    ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
+    client.max_idle = idle_connections(threads);
+    client.maps_tables = threads > 1 || children <= FEW_CHILDREN;
+    fp_child_client = fp_daemon_client(&client);
     if (fp_child_client == NULL)
         ap_log_error(
             APLOG_MARK, APLOG_ERR, 0, s,
@@ -153,11 +159,6 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
             "without Flashpache");
     else
         apr_pool_cleanup_register(p, NULL, end_child, apr_pool_cleanup_null);
-    if (fp_child_client != NULL)
-        fp_client_set_names(fp_child_client, &settings->names, true);
-    ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
-    if (fp_child_client != NULL && (threads > 1 || children <= FEW_CHILDREN))
-        fp_client_map_tables(fp_child_client);
     fp_shared_init(settings->open_files > 0);
     fp_look_init(admission_of(settings));
     fp_open_files_init((unsigned)settings->open_files, fp_sweeper_wake);

@@ -3,13 +3,11 @@
 #include "ctl/ctl.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -64,20 +62,6 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
         ctl_complain("no answer from flashpached at %s: %s; are both of one release?", ctl->socket,
                      fp_status_text(why));
     return CTL_NO_DAEMON;
-}
-
-struct fp_client *ctl_client(const char *socket, uint32_t timeout_ms)
-{
-    struct fp_client *client = fp_client_create(socket, timeout_ms, 1);
-    char copy[FP_MAX_PATH + 1];
-    struct stat st;
-
-    if (client == NULL)
-        return NULL;
-    snprintf(copy, sizeof(copy), "%s", socket);
-    if (geteuid() == 0 && stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
-        fp_client_set_daemon_uid(client, st.st_uid);
-    return client;
 }
 
 /* The sockets of the service, and of a daemon that httpd started on Debian or Fedora. */

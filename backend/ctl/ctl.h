@@ -35,10 +35,6 @@ void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Says why there is no answer; CTL_NO_DAEMON. */
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
 
-/* For questions to the daemon there.  Root trusts a daemon of the user who owns the socket's directory, if
- * nobody else can write there.  NULL: no memory, or the path is too long for a socket. */
-struct fp_client *ctl_client(const char *socket, uint32_t timeout_ms);
-
 /* The usual sockets of daemons, that of the service first; the last one is NULL. */
 extern const char *const ctl_usual_sockets[];
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,19 +322,34 @@ static const char *usual_socket(void)
     return ctl_usual_sockets[0];
 }
 
-static enum ctl_exit run(struct ctl *ctl, const struct command *command, char **args)
+/* Root trusts a daemon of the user who owns the socket's directory, if nobody else can write there. */
+static struct fp_client *create_client(struct ctl *ctl)
 {
     const bool told = ctl->names.n > 0;
+    struct fp_client_settings settings = {
+        .path = ctl->socket, .timeout_ms = ctl->timeout_ms, .max_idle = 1, .tells_names = told
+    };
+    char copy[FP_MAX_PATH + 1];
+    struct stat st;
+
+    if (!told)
+        add_name(&ctl->names, ACCESS_FILE);
+    settings.names = ctl->names;
+    snprintf(copy, sizeof(copy), "%s", ctl->socket);
+    if (geteuid() == 0 && stat(dirname(copy), &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        settings.trusted = st.st_uid;
+    return fp_client_create(&settings);
+}
+
+static enum ctl_exit run(struct ctl *ctl, const struct command *command, char **args)
+{
     enum ctl_exit rc;
 
-    ctl->client = ctl_client(ctl->socket, ctl->timeout_ms);
+    ctl->client = create_client(ctl);
     if (ctl->client == NULL) {
         ctl_complain("%s: no memory, or too long for a socket's path", ctl->socket);
         return CTL_USAGE;
     }
-    if (!told)
-        add_name(&ctl->names, ACCESS_FILE);
-    fp_client_set_names(ctl->client, &ctl->names, told);
     rc = command->run(ctl, args);
     fp_client_destroy(&ctl->client);
     if (fflush(stdout) == EOF || ferror(stdout)) {

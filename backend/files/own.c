@@ -185,15 +185,17 @@ static bool set_sentinel(void)
 
 static struct fp_client *create_client(void)
 {
-    struct fp_client *client =
-        may_ask() && set_sentinel() ? fp_client_create(settings.socket, ANSWER_MS, 1) : NULL;
+    const struct fp_client_settings wanted = { .path = settings.socket,
+                                               .timeout_ms = ANSWER_MS,
+                                               .patience_ms = PATIENCE_MS,
+                                               .max_idle = 1,
+                                               .maps_tables = true,
+                                               .compares = true,
+                                               .compares_files = !settings.elsewhere };
+    struct fp_client *client = may_ask() && set_sentinel() ? fp_client_create(&wanted) : NULL;
 
-    if (client == NULL)
-        return NULL;
-    fp_client_set_patience(client, PATIENCE_MS);
-    fp_client_map_tables(client);
-    fp_client_compare_sights(client, !settings.elsewhere);
-    atomic_store(&state.client, client);
+    if (client != NULL)
+        atomic_store(&state.client, client);
     return client;
 }
 

@@ -43,15 +43,7 @@ struct link {
 
 struct fp_client {
     struct sockaddr_un addr;
-    uint32_t timeout_ms;
-    uint32_t patience_ms; /* longest wait without a heartbeat */
-    bool maps_tables;
-    uid_t trusted;         /* beside this process's user and root */
-    bool root_only;        /* root alone is trusted */
-    bool compares;         /* the sights of daemon and process, */
-    bool compares_files;   /* of files, too */
-    struct fp_names names; /* of access files, */
-    bool tells_names;      /* which the daemon is told */
+    struct fp_client_settings settings;
     pthread_mutex_t mutex; /* of all below */
     uint64_t last_id;
     uint64_t retry_at_ms;
@@ -59,7 +51,7 @@ struct fp_client {
     struct fp_client_last last;
     struct fp_lease_view *view; /* of the daemon of the last connection */
     pid_t pid;                  /* of the process that made it */
-    unsigned n_idle, max_idle;
+    unsigned n_idle;
     struct link idle[];
 };
 
@@ -69,53 +61,22 @@ static void hang_up(struct link *l)
     fp_lease_view_release(&l->view);
 }
 
-struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsigned max_idle)
+struct fp_client *fp_client_create(const struct fp_client_settings *settings)
 {
-    struct fp_client *c = calloc(1, sizeof(*c) + max_idle * sizeof(c->idle[0]));
+    struct fp_client *c = calloc(1, sizeof(*c) + settings->max_idle * sizeof(c->idle[0]));
 
-    if (c == NULL || !fp_unix_address(&c->addr, path)) {
+    if (c == NULL || !fp_unix_address(&c->addr, settings->path)) {
         free(c);
         return NULL;
     }
-    c->timeout_ms = timeout_ms;
-    c->patience_ms = timeout_ms < HEARTBEAT_CHECK_MS ? timeout_ms : HEARTBEAT_CHECK_MS;
-    c->max_idle = max_idle;
+    c->settings = *settings;
+    if (settings->patience_ms == 0)
+        c->settings.patience_ms =
+            settings->timeout_ms < HEARTBEAT_CHECK_MS ? settings->timeout_ms : HEARTBEAT_CHECK_MS;
     c->last.maker = (uid_t)-1;
     c->pid = getpid();
     pthread_mutex_init(&c->mutex, NULL);
     return c;
-}
-
-void fp_client_set_patience(struct fp_client *c, uint32_t ms)
-{
-    c->patience_ms = ms;
-}
-
-void fp_client_set_daemon_uid(struct fp_client *c, uid_t uid)
-{
-    c->trusted = uid;
-}
-
-void fp_client_map_tables(struct fp_client *c)
-{
-    c->maps_tables = true;
-}
-
-void fp_client_trust_root_only(struct fp_client *c)
-{
-    c->root_only = true;
-}
-
-void fp_client_compare_sights(struct fp_client *c, bool files)
-{
-    c->compares = true;
-    c->compares_files = files;
-}
-
-void fp_client_set_names(struct fp_client *c, const struct fp_names *names, bool tell)
-{
-    c->names = *names;
-    c->tells_names = tell;
 }
 
 struct fp_client_last fp_client_last(struct fp_client *c)
@@ -167,7 +128,7 @@ static void keep(struct fp_client *c, struct link *l, bool answered)
     pthread_mutex_lock(&c->mutex);
     if (answered)
         c->pause_ms = 0;
-    if (l->sock != -1 && l->view != NULL && c->n_idle < c->max_idle) {
+    if (l->sock != -1 && l->view != NULL && c->n_idle < c->settings.max_idle) {
         c->idle[c->n_idle++] = *l;
         *l = (struct link){ .sock = -1 };
     }
@@ -199,8 +160,8 @@ static struct fp_lease_view *create_view(const struct fp_client *c, const struct
 
     if (v == NULL)
         return NULL;
-    answers = fp_answer_view_create(p->answers, c->maps_tables, chosen);
-    contents = fp_contents_view_create(p->contents, c->maps_tables);
+    answers = fp_answer_view_create(p->answers, c->settings.maps_tables, chosen);
+    contents = fp_contents_view_create(p->contents, c->settings.maps_tables);
     fp_lease_view_attach(v, answers, contents);
     if (answers == NULL || contents == NULL)
         fp_lease_view_release(&v);
@@ -280,7 +241,7 @@ static bool is_trusted(struct fp_client *c, int sock)
     pthread_mutex_lock(&c->mutex);
     c->last.maker = maker;
     pthread_mutex_unlock(&c->mutex);
-    return maker == 0 || (!c->root_only && maker != (uid_t)-1 && (maker == geteuid() || maker == c->trusted));
+    return maker == 0 || (!c->settings.root_only && maker != (uid_t)-1 && (maker == geteuid() || maker == c->settings.trusted));
 }
 
 /* A daemon that sees other files than this process answers with files that this one could not open, or
@@ -288,7 +249,7 @@ static bool is_trusted(struct fp_client *c, int sock)
 static bool sees_the_same(struct fp_client *c, const struct fp_sight *daemons)
 {
     const enum fp_sight_difference d =
-        c->compares ? fp_sight_compare(daemons, c->compares_files) : FP_SIGHT_SAME;
+        c->settings.compares ? fp_sight_compare(daemons, c->settings.compares_files) : FP_SIGHT_SAME;
 
     pthread_mutex_lock(&c->mutex);
     c->last.difference = d;
@@ -354,7 +315,7 @@ static fp_status hear_welcome(struct fp_client *c, struct link *l, uint8_t *buf,
         return FP_PROTOCOL;
     if (welcome.version != FP_WIRE_VERSION)
         return FP_VERSION;
-    l->chosen = fp_choose(&c->names, &welcome.names);
+    l->chosen = fp_choose(&c->settings.names, &welcome.names);
     return sees_the_same(c, &welcome.sight) ? FP_OK : FP_ELSEWHERE;
 }
 
@@ -373,7 +334,7 @@ static fp_status hear_descriptor(int sock, uint64_t deadline_ms, uint8_t *buf, e
 static fp_status greet(struct fp_client *c, struct link *l, uint64_t deadline_ms, uint8_t buf[FP_MAX_FRAME])
 {
     const struct fp_hello hello = { FP_WIRE_VERSION, FP_WIRE_VERSION,
-                                    c->tells_names ? c->names : (struct fp_names){ .n = 0 } };
+                                    c->settings.tells_names ? c->settings.names : (struct fp_names){ .n = 0 } };
     struct fp_writer w;
     struct passed p = { -1, -1, -1, -1, -1, -1 };
     const struct {
@@ -510,7 +471,7 @@ static fp_status ask_control(const struct link *link, uint64_t id, struct questi
 /* The time at which the daemon has to show a heartbeat, or to have answered. */
 static uint64_t next_deadline(const struct fp_client *c, const struct question *q)
 {
-    uint64_t ms = fp_now_ms() + c->patience_ms;
+    uint64_t ms = fp_now_ms() + c->settings.patience_ms;
 
     return ms < q->deadline_ms ? ms : q->deadline_ms;
 }
@@ -522,7 +483,7 @@ static fp_status ask_afresh(struct fp_client *c, uint64_t id, struct question *q
     if (st == FP_OK)
         st = limit(link->sock, next_deadline(c, q)) ? q->ask(link, id, q) : FP_TIMEOUT;
     /* Later questions on this connection have all of their time. */
-    if (st == FP_OK && !limit(link->sock, fp_now_ms() + c->patience_ms))
+    if (st == FP_OK && !limit(link->sock, fp_now_ms() + c->settings.patience_ms))
         fp_close(&link->sock);
     return st;
 }
@@ -535,7 +496,7 @@ static fp_status ask_with_buffer(struct fp_client *c, struct question *q)
 
     if (!begin(c, &link, &id))
         return FP_AGAIN;
-    q->deadline_ms = fp_now_ms() + c->timeout_ms;
+    q->deadline_ms = fp_now_ms() + c->settings.timeout_ms;
     if (link.sock != -1)
         st = q->ask(&link, id, q);
     /* An idle connection may have outlived its daemon: a new one is tried first. */

@@ -17,38 +17,30 @@
 
 #include "base/errors.h"
 #include "wire/sight.h"
+#include "wire/wire.h"
 
 struct fp_answer;
-struct fp_lookup;
 struct fp_client;
-struct fp_control;
-struct fp_reply;
-struct fp_names;
 struct fp_lease_view;
 
-/*
- * path: the daemon's socket, copied.  timeout_ms: the longest that one question
- * takes, about, while the daemon writes its heartbeat; without a heartbeat it is a second at
- * most.  max_idle: how many connections are kept.  NULL: no memory, or the
- * path is too long.
- */
-struct fp_client *fp_client_create(const char *path, uint32_t timeout_ms, unsigned max_idle);
+struct fp_client_settings {
+    const char *path;     /* the daemon's socket; copied */
+    uint32_t timeout_ms;  /* the longest that one question takes, about, while the daemon writes its heartbeat */
+    uint32_t patience_ms; /* the same for a daemon that writes none, and for a connection; 0: a second at most */
+    unsigned max_idle;    /* how many connections are kept */
+    bool maps_tables;     /* answers and contents are mapped: for a process of many threads (area.h) */
+    uid_t trusted;        /* a daemon of this user is trusted, too, beside root and this process's effective user */
+    bool root_only;       /* a daemon is trusted only if root made its socket, which no process of another user can do */
+    bool compares;        /* only if it is in the same namespaces of users and time, */
+    bool compares_files;  /* and sees the file system as this process does */
+    /* Answers have the access files of these names, where the daemon looks for all of them; else they say nothing of
+     * any.  The names stay the caller's, and outlive the client. */
+    struct fp_names names;
+    bool tells_names; /* the daemon is told of the names, and looks for them if its list has room */
+};
 
-/* Waits no longer than that for a daemon that writes no heartbeat, or for a connection. To be called before the first
- * question. */
-void fp_client_set_patience(struct fp_client *client, uint32_t ms);
-
-/* Trusts a daemon of this user too, beside root and this process's effective user.  To be called before the
- * first question. */
-void fp_client_set_daemon_uid(struct fp_client *client, uid_t uid);
-
-/* Trusts a daemon only if root made its socket, which no process of another user can do.  To be called before
- * the first question. */
-void fp_client_trust_root_only(struct fp_client *client);
-
-/* Trusts a daemon only if it sees the file system as this process does.  Without files: only if it is in
- * the same namespaces of users and time.  To be called before the first question. */
-void fp_client_compare_sights(struct fp_client *client, bool files);
+/* NULL: no memory, or the path is too long. */
+struct fp_client *fp_client_create(const struct fp_client_settings *settings);
 
 /* Why there is no connection, after FP_CLOSED. */
 enum fp_no_connection {
@@ -66,15 +58,6 @@ struct fp_client_last {
     enum fp_sight_difference difference; /* after FP_ELSEWHERE: between the two */
 };
 struct fp_client_last fp_client_last(struct fp_client *client);
-
-/* Answers have the access files of these names, at most FP_MAX_NAMES, where the daemon looks for all of them;
- * else they say nothing of any.  tell: the daemon is told of the names, and looks for them if its list has
- * room. The names stay the caller's, and outlive the client.  To be called before the first question. */
-void fp_client_set_names(struct fp_client *client, const struct fp_names *names, bool tell);
-
-/* Has answers and contents mapped: for a process of many
- * threads (area.h).  To be called before the first question. */
-void fp_client_map_tables(struct fp_client *client);
 
 /* No question may be under way. */
 void fp_client_destroy(struct fp_client **client);

@@ -86,7 +86,14 @@ static void start_child(server_rec *s, pool *p)
                      "FP0108: no random numbers: this child serves without Flashpache");
         return;
     }
-    fp_child_client = fp_client_create(settings->socket, (uint32_t)settings->timeout_ms, IDLE);
+    fp_child_client = fp_client_create(&(struct fp_client_settings){ .path = settings->socket,
+                                                                     .timeout_ms = (uint32_t)settings->timeout_ms,
+                                                                     .max_idle = IDLE,
+                                                                     .root_only = as_root,
+                                                                     .compares = true,
+                                                                     .compares_files = !settings->elsewhere,
+                                                                     .names = *asked,
+                                                                     .tells_names = true });
     if (fp_child_client == NULL) {
         ap_log_error(
             APLOG_MARK, APLOG_NOERRNO | APLOG_ERR, s,
@@ -94,10 +101,6 @@ static void start_child(server_rec *s, pool *p)
             "without Flashpache");
         return;
     }
-    if (as_root)
-        fp_client_trust_root_only(fp_child_client);
-    fp_client_compare_sights(fp_child_client, !settings->elsewhere);
-    fp_client_set_names(fp_child_client, asked, true);
     fp_shared_init(settings->open_files > 0);
     fp_open_files_init((unsigned)settings->open_files, NULL);
 }

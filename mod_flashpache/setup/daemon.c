@@ -562,15 +562,14 @@ void fp_daemon_begin(bool same_files)
     compares_files = !same_files;
 }
 
-struct fp_client *fp_daemon_client(const char *socket, uint32_t timeout_ms, unsigned max_idle)
+struct fp_client *fp_daemon_client(const struct fp_client_settings *settings)
 {
-    struct fp_client *client = fp_client_create(socket, timeout_ms, max_idle);
+    struct fp_client_settings s = *settings;
 
-    if (client != NULL && as_root)
-        fp_client_trust_root_only(client);
-    if (client != NULL)
-        fp_client_compare_sights(client, compares_files);
-    return client;
+    s.root_only = as_root;
+    s.compares = true;
+    s.compares_files = compares_files;
+    return fp_client_create(&s);
 }
 
 void fp_daemon_leave(server_rec *s)

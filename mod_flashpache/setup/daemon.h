@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct fp_client;
+struct fp_client_settings;
 
 /* The path of the daemon's socket, in a directory of its own below DefaultRuntimeDir. */
 const char *fp_daemon_socket(apr_pool_t *p);
@@ -32,9 +33,9 @@ void fp_daemon_end(server_rec *s);
  * the operator states that a daemon in another container has the children's files. */
 void fp_daemon_begin(bool same_files);
 
-/* fp_client_create() for a daemon that children may trust. Where root started this httpd, the
+/* fp_client_create() for a daemon that children may trust, whatever the settings say of that. Where root started this httpd, the
  * socket must be root's: no process of Apache's user can have made it. */
-struct fp_client *fp_daemon_client(const char *socket, uint32_t timeout_ms, unsigned max_idle);
+struct fp_client *fp_daemon_client(const struct fp_client_settings *settings);
 
 /* In a child: closes the parent's end of the daemon's channel. */
 void fp_daemon_leave(server_rec *s);

@@ -166,7 +166,8 @@ static fp_status ask(struct fp_client *client, enum fp_report what, read_line *r
 /* Uses a connection of its own: requests wait longer, and the page must not use their back-off. */
 void fp_snapshot_ask(request_rec *r, struct fp_snapshot *f, bool all)
 {
-    struct fp_client *client = new_client(daemon_socket, PATIENCE_MS, 1);
+    struct fp_client *client = new_client(&(struct fp_client_settings){
+        .path = daemon_socket, .timeout_ms = PATIENCE_MS, .max_idle = 1 });
     const struct {
         enum fp_report what;
         read_line *read;

@@ -43,7 +43,8 @@ struct fp_snapshot {
 
 /* As fp_client_create(). */
 struct fp_client;
-typedef struct fp_client *fp_snapshot_client(const char *socket, uint32_t timeout_ms, unsigned max_idle);
+struct fp_client_settings;
+typedef struct fp_client *fp_snapshot_client(const struct fp_client_settings *settings);
 
 /*
  * post_config, once settings are finished: makes the counters. socket: the daemon's. counted_as

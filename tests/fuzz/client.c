@@ -140,9 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fp_reader_init(&script, data, size);
     how = fp_get_u8(&script);
     greets = (how & GREETS) != 0;
-    client = fp_client_create("/fuzz", 1000, 1);
+    client = fp_client_create(&(struct fp_client_settings){
+        .path = "/fuzz", .timeout_ms = 1000, .max_idle = 1, .names = names, .tells_names = true });
     FUZZ_MUST(client != NULL);
-    fp_client_set_names(client, &names, true);
     /* Twice: the second question may find a connection that was kept. */
     for (int i = 0; i < 2; i++)
         (how & CONTROLS ? control : look)(client);

@@ -79,9 +79,10 @@ START_TEST(access_files)
 {
     const struct fp_names names = { 2, { { ".htaccess", 9 }, { ".acl", 4 } } };
 
-    fp_client_destroy(&client);
-    client = fp_client_create(socket_path, TIMEOUT_MS, 0);
-    fp_client_set_names(client, &names, _i == 0);
+    settings.max_idle = 0;
+    settings.names = names;
+    settings.tells_names = _i == 0;
+    create_client();
     d.names = (struct fp_names){ 3, { { ".acl", 4 }, { "x", 1 }, { ".htaccess", _i < 2 ? 9 : 3 } } };
     start(answer_names);
     for (unsigned n = 3; n < 4; n--) {
@@ -118,8 +119,8 @@ END_TEST
 
 START_TEST(no_connection_is_kept_without_room)
 {
-    fp_client_destroy(&client);
-    client = fp_client_create(socket_path, TIMEOUT_MS, 0);
+    settings.max_idle = 0;
+    create_client();
     assert_two_connections();
 }
 END_TEST
@@ -132,12 +133,13 @@ START_TEST(socket_path_of_the_most_bytes)
     memset(path, 's', sizeof(path));
     path[0] = '/';
     path[107] = '\0';
-    c = fp_client_create(path, TIMEOUT_MS, 1);
+    settings.path = path;
+    c = fp_client_create(&settings);
     ck_assert_ptr_nonnull(c);
     fp_client_destroy(&c);
     path[107] = 's';
     path[108] = '\0';
-    ck_assert_ptr_null(fp_client_create(path, TIMEOUT_MS, 1));
+    ck_assert_ptr_null(fp_client_create(&settings));
 }
 END_TEST
 
@@ -193,8 +195,8 @@ START_TEST(another_daemon_has_another_table)
 {
     struct fp_lease_view *first, *second;
 
-    fp_client_destroy(&client);
-    client = fp_client_create(socket_path, TIMEOUT_MS, 0);
+    settings.max_idle = 0;
+    create_client();
     start(answer_with_another_table);
     first = ask_with_view();
     second = ask_with_view();
@@ -248,8 +250,8 @@ START_TEST(contents_come_with_the_view)
     struct fp_lease_view *view;
     char text[7];
 
-    if (_i == 1)
-        fp_client_map_tables(client);
+    settings.maps_tables = _i == 1;
+    create_client();
     start(answer_with_a_content);
     view = ask_with_view();
     ck_assert_ptr_nonnull(view);
@@ -543,8 +545,7 @@ START_TEST(every_thread_gets_its_own_answers)
     pthread_t threads[4];
     intptr_t wrong = 0;
 
-    fp_client_destroy(&client);
-    client = fp_client_create(socket_path, 2000, 4);
+    wait_at_most(2000);
     start(serve_all);
     for (intptr_t i = 0; i < 4; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, ask_often, (void *)i), 0);

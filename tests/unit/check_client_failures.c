@@ -170,7 +170,8 @@ START_TEST(root_alone_is_trusted)
     listen_there(1);
     ck_assert_int_eq(chmod(socket_path, 0666), 0);
     ck_assert_int_eq(setresuid(UNIT_NOBODY, UNIT_NOBODY, 0), 0);
-    fp_client_trust_root_only(client);
+    settings.root_only = true;
+    create_client();
     start(answer_three);
     ck_assert_int_eq((int)ask(), FP_OK);
     assert_answered();
@@ -178,8 +179,7 @@ START_TEST(root_alone_is_trusted)
     fp_client_destroy(&client);
     join();
     ck_assert_int_eq(listen(d.listener, 1), 0);
-    client = fp_client_create(socket_path, TIMEOUT_MS, 4);
-    fp_client_trust_root_only(client);
+    create_client();
     ck_assert_int_eq((int)ask(), FP_FOREIGN);
     ck_assert_uint_eq(fp_client_last(client).maker, UNIT_NOBODY);
     ck_assert_int_eq(setresuid(0, 0, 0), 0);
@@ -198,7 +198,8 @@ START_TEST(daemon_that_sees_other_files)
 
     fp_sight_take(&daemons_view);
     ++*fields[_i];
-    fp_client_compare_sights(client, true);
+    settings.compares = settings.compares_files = true;
+    create_client();
     start(answer_three);
     ck_assert_int_eq((int)ask(), _i == 0 ? FP_OK : FP_ELSEWHERE);
     ck_assert_int_eq((int)fp_client_last(client).difference, (int)expected[_i]);
@@ -214,7 +215,8 @@ START_TEST(daemon_whose_files_are_not_compared)
 
     fp_sight_take(&daemons_view);
     ++*fields[_i];
-    fp_client_compare_sights(client, false);
+    settings.compares = true;
+    create_client();
     start(answer_three);
     ck_assert_int_eq((int)ask(), _i < 4 ? FP_OK : FP_ELSEWHERE);
     fp_client_destroy(&client);
@@ -233,7 +235,8 @@ START_TEST(daemon_in_another_namespace_that_sees_the_same)
     daemons_view.mounts = fp_sight_mounts(&t);
     fp_mount_table_free(&t);
     close(fd);
-    fp_client_compare_sights(client, true);
+    settings.compares = settings.compares_files = true;
+    create_client();
     start(answer_three);
     ck_assert_int_eq((int)ask(), FP_OK);
     fp_client_destroy(&client);

@@ -35,6 +35,16 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
     return 0;
 }
 
+/* Makes the client anew, by the settings. */
+static struct fp_client_settings settings;
+
+static inline void create_client(void)
+{
+    fp_client_destroy(&client);
+    client = fp_client_create(&settings);
+    ck_assert_ptr_nonnull(client);
+}
+
 static inline void setup(void)
 {
     char dir[PATH_MAX];
@@ -55,17 +65,16 @@ static inline void setup(void)
     ck_assert(d.answers != NULL && d.contents != NULL);
     fp_lease_table_set_expiry(d.leases, 1, 2000);
     fp_lease_table_heartbeat(d.leases, unit_now_ms() + TIMEOUT_MS);
-    client = fp_client_create(socket_path, TIMEOUT_MS, 4);
-    ck_assert_ptr_nonnull(client);
+    settings = (struct fp_client_settings){ .path = socket_path, .timeout_ms = TIMEOUT_MS, .max_idle = 4 };
+    create_client();
     answer.fd = -1;
 }
 
 /* From now on no question waits longer. */
 static inline void wait_at_most(uint32_t ms)
 {
-    fp_client_destroy(&client);
-    client = fp_client_create(socket_path, ms, 4);
-    ck_assert_ptr_nonnull(client);
+    settings.timeout_ms = ms;
+    create_client();
 }
 
 static inline void teardown(void)
