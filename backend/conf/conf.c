@@ -475,7 +475,8 @@ static bool take_file(struct loaded *l, int fd, const char *name, bool looks_up)
 
     l->text = fd != -1 ? fp_conf_text_read(fd, &len) : NULL;
     if (l->text == NULL)
-        fprintf(stderr, "flashpached: cannot read configuration file %s: %s\n", name, strerror(errno));
+        fp_conf_mistake(&(struct fp_conf_text){ .file = NULL }, "cannot read configuration file %s: %s", name,
+                        strerror(errno));
     fp_close(&fd);
     return l->text != NULL && fp_conf_text_begin(&t, l->text, len)
            && take_settings(&t, l, &whole, &l->conf, &l->given);

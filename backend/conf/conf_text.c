@@ -9,20 +9,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/path.h"
+#include "base/text.h"
+
 /* Characters that end a word; a slash that begins a comment does so only before a word. */
 #define NO_WORD " #\"'\t\n\r={}()+,*"
 
 bool fp_conf_mistake(const struct fp_conf_text *t, const char *format, ...)
 {
+    char text[4 * FP_MAX_PATH];
+    size_t len = 0;
     va_list ap;
 
-    fprintf(stderr, "flashpached: ");
     if (t->file != NULL)
-        fprintf(stderr, "%s:%u: ", t->file, t->line);
+        len = (size_t)snprintf(text, sizeof(text), "%.*s:%u: ", FP_MAX_PATH, t->file, t->line);
     va_start(ap, format);
-    vfprintf(stderr, format, ap);
+    vsnprintf(text + len, sizeof(text) - len, format, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    fp_text_disarm(text);
+    fprintf(stderr, "flashpached: %s\n", text);
     return false;
 }
 

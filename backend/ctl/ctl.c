@@ -16,6 +16,8 @@
 #include "wire/packet.h"
 #include "wire/socket_path.h"
 
+#define NAMES 3
+
 void ctl_complain(const char *format, ...)
 {
     char text[4 * FP_MAX_PATH];
@@ -27,6 +29,17 @@ void ctl_complain(const char *format, ...)
     /* Other users choose the names of files and sockets. */
     fp_text_disarm(text);
     fprintf(stderr, "flashpachectl: %s\n", text);
+}
+
+const char *ctl_name(const char *name, size_t len)
+{
+    static char names[NAMES][2 * FP_MAX_PATH + 2];
+    static unsigned number;
+    char *to = names[number++ % NAMES];
+
+    snprintf(to, sizeof(names[0]), "%.*s", (int)len, name);
+    fp_text_disarm(to);
+    return to;
 }
 
 static const char *no_connection_text(const struct ctl *ctl)

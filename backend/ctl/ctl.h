@@ -32,6 +32,10 @@ struct ctl {
 /* Writes a line to standard error, after the program's name. */
 void ctl_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A name that strangers may have chosen, on one line, with "?" for control characters.  It lasts until the third next
+ * call. */
+const char *ctl_name(const char *name, size_t len);
+
 /* Says why there is no answer; CTL_NO_DAEMON. */
 enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
 

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "ctl/ctl_json.h"
-#include "ctl/ctl_out.h"
 #include "ctl/ctl_report.h"
 #include "shared/client.h"
 #include "wire/answer.h"

@@ -8,52 +8,23 @@
 #include "ctl/ctl_json.h"
 #include "wire/wire.h"
 
-static void put_stats(struct ctl_json *j, const char *report)
+/* Lines of "KEY VALUE": a number, "on" or "off", or a text. */
+static void put_values(struct ctl_json *j, const char *key, char *report)
 {
-    ctl_json_begin(j, "stats", '{');
-    for (size_t i = 0; i < FP_STATS; i++)
-        ctl_json_number(j, fp_stat_rows[i].name, ctl_value(report, fp_stat_rows[i].name));
-    ctl_json_end(j, '}');
-}
+    char *line;
 
-/* ---- the daemon itself ---- */
+    if (report == NULL)
+        return;
+    ctl_json_begin(j, key, '{');
+    while ((line = ctl_next_line(&report)) != NULL) {
+        const char *name = strsep(&line, " "), *value = line != NULL ? line : "";
 
-enum kind { WORD, NUMBER, SWITCH /* "on" or "off" */ };
-static const struct {
-    const char *key;
-    enum kind kind;
-} about[] = { { "version", WORD },
-              { "pid", NUMBER },
-              { "uid", NUMBER },
-              { "gid", NUMBER },
-              { "uptime_s", NUMBER },
-              { "config", WORD },
-              { "log", WORD },
-              { "log_level", WORD },
-              { "workers_wanted", NUMBER },
-              { "descriptors", NUMBER },
-              { "max_connections", NUMBER },
-              { "connections_wanted", NUMBER },
-              { "seccomp", SWITCH },
-              { "prompt", SWITCH },
-              { "supervised", SWITCH } };
-
-static void put_about(struct ctl_json *j, const char *report)
-{
-    static char word[4 * FP_MAX_PATH + 1];
-
-    ctl_json_begin(j, "daemon", '{');
-    for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++) {
-        const char *key = about[i].key;
-
-        if (!ctl_word(report, key, word, sizeof(word)))
-            continue;
-        if (about[i].kind == NUMBER)
-            ctl_json_number(j, key, ctl_value(report, key));
-        else if (about[i].kind == SWITCH)
-            ctl_json_bool(j, key, strcmp(word, "on") == 0);
+        if (value[0] >= '0' && value[0] <= '9' && value[strspn(value, "0123456789")] == '\0')
+            ctl_json_number(j, name, strtoull(value, NULL, 10));
+        else if (strcmp(value, "on") == 0 || strcmp(value, "off") == 0)
+            ctl_json_bool(j, name, value[1] == 'n');
         else
-            ctl_json_text(j, key, word);
+            ctl_json_text(j, name, value);
     }
     ctl_json_end(j, '}');
 }
@@ -114,10 +85,8 @@ void ctl_json_reports(const struct ctl_reports *r)
     struct ctl_json j = { .to = stdout };
 
     ctl_json_begin(&j, NULL, '{');
-    if (r->text[FP_REPORT_ABOUT] != NULL)
-        put_about(&j, r->text[FP_REPORT_ABOUT]);
-    if (r->text[FP_REPORT_STATS] != NULL)
-        put_stats(&j, r->text[FP_REPORT_STATS]);
+    put_values(&j, "daemon", r->text[FP_REPORT_ABOUT]);
+    put_values(&j, "stats", r->text[FP_REPORT_STATS]);
     put_rows(&j, "mounts", fp_mount_form, r->text[FP_REPORT_MOUNTS]);
     put_rows(&j, "lookups", fp_latency_form, r->text[FP_REPORT_LATENCY]);
     ctl_json_finish(&j, '}');

@@ -17,7 +17,6 @@
 
 #include "conf/conf.h"
 #include "ctl/ctl_json_report.h"
-#include "ctl/ctl_out.h"
 #include "ctl/ctl_report.h"
 #include "shared/client.h"
 
@@ -380,10 +379,6 @@ int main(int argc, char **argv)
     struct arguments a = { .ctl = { .timeout_ms = DEFAULT_TIMEOUT_MS, .scope = FP_SCOPE_PATH }, .words = argv };
     const struct command *command;
 
-    if (!ctl_guard_output()) {
-        ctl_complain("no memory");
-        return CTL_FAILED;
-    }
     if (!parse_arguments(&a, argc, argv))
         return misused(NULL);
     if (a.n == 0 && a.help) {
