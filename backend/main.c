@@ -420,13 +420,10 @@ static bool start_listener(struct flashpached *d)
                                                    .uid = c->uid,
                                                    .gid = c->gid,
                                                    .max_connections = fp_derive_connections(d, c),
-                                                   .ops = &fp_router_ops,
-                                                   .ctx = &d->router,
+                                                   .clients = { &fp_router_ops, &d->router, &d->tables, &d->watch,
+                                                                &d->sees },
                                                    .out_of_descriptors = fp_router_out_of_descriptors,
-                                                   .monitor = &d->monitor,
-                                                   .tables = &d->tables,
-                                                   .watch = &d->watch,
-                                                   .sees = &d->sees };
+                                                   .monitor = &d->monitor };
 
     d->listener = fp_listener_create(d->loop, &settings);
     d->sock = d->lock = -1;

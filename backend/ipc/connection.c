@@ -31,12 +31,12 @@ enum state {
 };
 
 struct fp_connection {
+    TAILQ_ENTRY(fp_connection) link;
+    struct fp_connections *all;
+    bool root; /* the peer is root */
     struct ev_loop *loop;
-    const struct fp_connection_ops *ops;
-    void *ctx, *slot;
-    const struct fp_tables *tables;
-    const struct fp_watch *watch;
-    const struct fp_sight *sees;
+    const struct fp_connection_deps *deps;
+    void *slot;
     int sock;
     enum state state;
     ev_io readable, writable;
@@ -51,9 +51,33 @@ void **fp_connection_slot(struct fp_connection *conn)
     return &conn->slot;
 }
 
-bool fp_connection_is_idle(const struct fp_connection *conn)
+void fp_connections_init(struct fp_connections *all)
 {
-    return conn->state == EXPECT_HELLO || conn->state == READY;
+    TAILQ_INIT(&all->list);
+    all->n = 0;
+}
+
+/* Its child connects again when it has a question, while a child that gets no connection would serve without us. */
+bool fp_connections_displace(struct fp_connections *all, bool root)
+{
+    struct fp_connection *conn;
+
+    TAILQ_FOREACH_REVERSE(conn, &all->list, fp_connection_list, link)
+    {
+        if ((conn->state == EXPECT_HELLO || conn->state == READY) && (root || !conn->root)) {
+            fp_connection_destroy(&conn);
+            return true;
+        }
+    }
+    return false;
+}
+
+void fp_connections_end(struct fp_connections *all)
+{
+    struct fp_connection *conn;
+
+    while ((conn = TAILQ_FIRST(&all->list)) != NULL)
+        fp_connection_destroy(&conn);
 }
 
 static void drop_pending(struct fp_connection *conn)
@@ -70,7 +94,9 @@ void fp_connection_destroy(struct fp_connection **cp)
     if (conn == NULL)
         return;
     *cp = NULL;
-    conn->ops->closed(conn->ctx, conn);
+    conn->deps->ops->closed(conn->deps->ctx, conn);
+    TAILQ_REMOVE(&conn->all->list, conn, link);
+    conn->all->n--;
     ev_io_stop(conn->loop, &conn->readable);
     ev_io_stop(conn->loop, &conn->writable);
     ev_timer_stop(conn->loop, &conn->timer);
@@ -197,24 +223,24 @@ static fp_status give(const struct fp_connection *conn, fp_status encoded, const
 /* Sends the greeting.  The set of events is this client's alone, so that it can spoil no other's. */
 static fp_status welcome(struct fp_connection *conn, const struct fp_names *names)
 {
-    const struct fp_welcome hello = { FP_WIRE_VERSION, *conn->sees, *names };
-    int events = fp_watch_event_set(conn->watch);
+    const struct fp_welcome hello = { FP_WIRE_VERSION, *conn->deps->sees, *names };
+    int events = fp_watch_event_set(conn->deps->watch);
     uint8_t buf[128 + FP_NAMES_TEXT];
     struct fp_writer w;
     const struct {
         enum fp_frame_type type;
         int fd;
-    } rest[] = { { FP_FRAME_REFERENCED, fp_lease_table_referenced_fd(conn->tables->leases) },
+    } rest[] = { { FP_FRAME_REFERENCED, fp_lease_table_referenced_fd(conn->deps->tables->leases) },
                  { FP_FRAME_EVENTS, events },
-                 { FP_FRAME_ALIVE, conn->watch->alive[0] },
-                 { FP_FRAME_ANSWERS, fp_answer_table_fd(conn->tables->answers) },
-                 { FP_FRAME_CONTENTS, fp_contents_fd(conn->tables->contents) } };
+                 { FP_FRAME_ALIVE, conn->deps->watch->alive[0] },
+                 { FP_FRAME_ANSWERS, fp_answer_table_fd(conn->deps->tables->answers) },
+                 { FP_FRAME_CONTENTS, fp_contents_fd(conn->deps->tables->contents) } };
     fp_status st = FP_SYSTEM;
 
     fp_writer_init(&w, buf, sizeof(buf));
     if (events != -1)
         st = give(conn, fp_welcome_encode(&w, &hello), &w,
-                  fp_lease_table_generations_fd(conn->tables->leases));
+                  fp_lease_table_generations_fd(conn->deps->tables->leases));
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]) && st == FP_OK; i++) {
         fp_writer_init(&w, buf, sizeof(buf));
         st = give(conn, fp_empty_encode(&w, rest[i].type, 0), &w, rest[i].fd);
@@ -233,7 +259,7 @@ static fp_status greet(struct fp_connection *conn, struct fp_frame *f)
     if (h.version_min > FP_WIRE_VERSION || h.version_max < FP_WIRE_VERSION)
         return FP_VERSION;
     set_timer(conn, 0);
-    return welcome(conn, conn->ops->names(conn->ctx, &h.names));
+    return welcome(conn, conn->deps->ops->names(conn->deps->ctx, &h.names));
 }
 
 static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
@@ -242,7 +268,9 @@ static fp_status take_frame(struct fp_connection *conn, struct fp_frame *f)
     case EXPECT_HELLO: return greet(conn, f);
     case READY:
         conn->state = ANSWERING;
-        return conn->ops->question(conn->ctx, conn, f);
+        TAILQ_REMOVE(&conn->all->list, conn, link);
+        TAILQ_INSERT_HEAD(&conn->all->list, conn, link);
+        return conn->deps->ops->question(conn->deps->ctx, conn, f);
     default:
         /* A client may ask one question at a time. */
         return FP_PROTOCOL;
@@ -303,10 +331,8 @@ static void on_timer(struct ev_loop *loop, ev_timer *watcher, int events)
     fp_connection_destroy(&conn);
 }
 
-struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
-                                           const struct fp_connection_ops *ops, void *ctx,
-                                           const struct fp_tables *tables, const struct fp_watch *watch,
-                                           const struct fp_sight *sees)
+struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock, bool root,
+                                           const struct fp_connection_deps *deps, struct fp_connections *all)
 {
     struct fp_connection *conn = fp_memory_take_zeroed(1, sizeof(*conn));
 
@@ -315,11 +341,11 @@ struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
         return NULL;
     }
     conn->loop = loop;
-    conn->ops = ops;
-    conn->ctx = ctx;
-    conn->tables = tables;
-    conn->watch = watch;
-    conn->sees = sees;
+    conn->deps = deps;
+    conn->all = all;
+    conn->root = root;
+    TAILQ_INSERT_HEAD(&all->list, conn, link);
+    all->n++;
     conn->sock = sock;
     conn->pending_fd = -1;
     ev_io_init(&conn->readable, on_readable, sock, EV_READ);

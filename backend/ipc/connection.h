@@ -8,7 +8,9 @@
 #define FP_CONNECTION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/errors.h"
 
@@ -36,14 +38,28 @@ struct fp_connection_ops {
     void (*closed)(void *ctx, struct fp_connection *conn);
 };
 
-/*
- * Takes the socket.  tables, watch: what the peer gets to see; sees: our sight, which the greeting has.  They
- * stay the caller's.  NULL when out of memory, the socket is closed then.
- */
-struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock,
-                                           const struct fp_connection_ops *ops, void *ctx,
-                                           const struct fp_tables *tables, const struct fp_watch *watch,
-                                           const struct fp_sight *sees);
+/* What a daemon's connections share; the caller's. */
+struct fp_connection_deps {
+    const struct fp_connection_ops *ops;
+    void *ctx;
+    const struct fp_tables *tables; /* what a peer gets to see, */
+    const struct fp_watch *watch;   /* with the events, */
+    const struct fp_sight *sees;    /* and our sight, which the greeting has */
+};
+
+/* The connections, the one that asked last in front. */
+struct fp_connections {
+    TAILQ_HEAD(fp_connection_list, fp_connection) list;
+    size_t n;
+};
+void fp_connections_init(struct fp_connections *all);
+/* Ends the one that was idle longest; one of root's only for root.  False: none is idle. */
+bool fp_connections_displace(struct fp_connections *all, bool root);
+void fp_connections_end(struct fp_connections *all);
+
+/* Takes the socket.  root: the peer is root.  NULL when out of memory, the socket is closed then. */
+struct fp_connection *fp_connection_create(struct ev_loop *loop, int sock, bool root,
+                                           const struct fp_connection_deps *deps, struct fp_connections *all);
 
 /* Calls closed(), then frees. */
 void fp_connection_destroy(struct fp_connection **conn);
@@ -63,9 +79,6 @@ void fp_connection_pass(struct fp_connection *conn);
 /* Answers the CONTROL that the connection waits on; the text stays the caller's.  Afterwards the
  * connection may be gone. */
 void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct fp_reply *reply);
-
-/* True before the first question, and between two. */
-bool fp_connection_is_idle(const struct fp_connection *conn);
 
 /* A place for the owner's data about this connection, NULL at first. */
 void **fp_connection_slot(struct fp_connection *conn);

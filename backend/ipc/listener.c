@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,14 +24,6 @@
 #define AGAIN_SECONDS 1.   /* between two attempts to make the socket again */
 #define FOR_ROOT      2    /* connections of root above the limit: Apache's user may hold all others */
 
-/* A connection, which can be found again here when it has to go. */
-struct member {
-    TAILQ_ENTRY(member) link;
-    struct fp_listener *listener;
-    struct fp_connection *conn;
-    bool root; /* the peer is root */
-};
-
 struct fp_listener {
     struct ev_loop *loop;
     struct fp_listener_settings settings;
@@ -43,65 +34,13 @@ struct fp_listener {
     struct stat made;                    /* what was there when it was ours */
     bool hidden;                         /* we may not look there now */
     ev_timer again;                      /* while there is nothing, or it is hidden */
-    TAILQ_HEAD(members, member) members; /* the one that asked last is first */
+    struct fp_connections connections;
     struct fp_listener_counts counts;
     gid_t groups[MOST_GROUPS]; /* ours, n_groups of them */
     size_t n_groups;
 };
 
-/* ---- connections and their owner ---- */
-
-static fp_status on_question(void *ctx, struct fp_connection *conn, const struct fp_frame *f)
-{
-    struct member *m = ctx;
-    struct fp_listener *l = m->listener;
-    const struct fp_listener_settings *s = &l->settings;
-
-    TAILQ_REMOVE(&l->members, m, link);
-    TAILQ_INSERT_HEAD(&l->members, m, link);
-    return s->ops->question(s->ctx, conn, f);
-}
-
-static void on_closed(void *ctx, struct fp_connection *conn)
-{
-    struct member *m = ctx;
-    struct fp_listener *l = m->listener;
-
-    l->settings.ops->closed(l->settings.ctx, conn);
-    TAILQ_REMOVE(&l->members, m, link);
-    l->counts.open--;
-    free(m);
-}
-
-static const struct fp_names *on_names(void *ctx, const struct fp_names *brought)
-{
-    const struct fp_listener_settings *s = &((const struct member *)ctx)->listener->settings;
-
-    return s->ops->names(s->ctx, brought);
-}
-
-static const struct fp_connection_ops member_ops = { on_question, on_names, on_closed };
-
-static void admit(struct fp_listener *l, int sock, bool root)
-{
-    struct member *m = fp_memory_take_zeroed(1, sizeof(*m));
-
-    if (m == NULL) {
-        fp_close(&sock);
-        return;
-    }
-    m->listener = l;
-    m->root = root;
-    m->conn = fp_connection_create(l->loop, sock, &member_ops, m, l->settings.tables, l->settings.watch,
-                                   l->settings.sees);
-    if (m->conn == NULL) {
-        free(m);
-        return;
-    }
-    TAILQ_INSERT_HEAD(&l->members, m, link);
-    l->counts.open++;
-    l->counts.accepted++;
-}
+/* ---- connections ---- */
 
 static bool is_among(gid_t group, const gid_t *groups, size_t n)
 {
@@ -168,35 +107,21 @@ static bool is_welcome(const struct fp_listener *l, int sock, bool *root_r)
     return false;
 }
 
-/* Ends the connection that was idle longest; one of root's only for root.  Its child connects again when it
- * has a question, while a child that gets no connection would serve without us. */
-static bool displace(struct fp_listener *l, bool root)
-{
-    struct member *m;
-
-    TAILQ_FOREACH_REVERSE(m, &l->members, members, link)
-    {
-        if (fp_connection_is_idle(m->conn) && (root || !m->root)) {
-            fp_connection_destroy(&m->conn);
-            l->counts.displaced++;
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool has_room(struct fp_listener *l, bool root)
 {
     const size_t most = l->settings.max_connections;
 
-    if (l->counts.open < most + (root ? FOR_ROOT : 0))
+    if (l->connections.n < most + (root ? FOR_ROOT : 0))
         return true;
     fp_log(FP_LOG_WARNING, 12,
            "there are %zu connections already: a new one replaces the "
            "longest-idle one, or is refused; raise max_connections, of which the limit on descriptors allows "
            "a quarter of itself",
            most);
-    return displace(l, root);
+    if (!fp_connections_displace(&l->connections, root))
+        return false;
+    l->counts.displaced++;
+    return true;
 }
 
 static void on_pause_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -220,7 +145,7 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
             fp_log(FP_LOG_ERROR, 11,
                    "cannot accept a connection: %m; raise the limit on "
                    "descriptors (LimitNOFILE=, ulimit -n)");
-            l->settings.out_of_descriptors(l->settings.ctx);
+            l->settings.out_of_descriptors(l->settings.clients.ctx);
             ev_io_stop(loop, &l->acceptable);
             ev_timer_set(&l->pause, PAUSE_SECONDS, 0.);
             ev_timer_start(loop, &l->pause);
@@ -228,7 +153,7 @@ static void on_acceptable(struct ev_loop *loop, ev_io *w, int events)
         return;
     }
     if (is_welcome(l, sock, &root) && has_room(l, root)) {
-        admit(l, sock, root);
+        l->counts.accepted += fp_connection_create(l->loop, sock, root, &l->settings.clients, &l->connections) != NULL;
         return;
     }
     l->counts.refused++;
@@ -369,7 +294,7 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_lis
     l->settings = *settings;
     l->sock = settings->sock;
     l->lock = settings->lock;
-    TAILQ_INIT(&l->members);
+    fp_connections_init(&l->connections);
     ev_init(&l->acceptable, on_acceptable);
     ev_init(&l->pause, on_pause_over);
     ev_init(&l->again, on_again);
@@ -391,7 +316,6 @@ struct fp_listener *fp_listener_create(struct ev_loop *loop, const struct fp_lis
 void fp_listener_destroy(struct fp_listener **lp)
 {
     struct fp_listener *l = *lp;
-    struct member *m;
 
     if (l == NULL)
         return;
@@ -399,8 +323,7 @@ void fp_listener_destroy(struct fp_listener **lp)
     ev_timer_stop(l->loop, &l->pause);
     ev_timer_stop(l->loop, &l->again);
     ev_stat_stop(l->loop, &l->path);
-    while ((m = TAILQ_FIRST(&l->members)) != NULL)
-        fp_connection_destroy(&m->conn);
+    fp_connections_end(&l->connections);
     /* If the directory was emptied the socket is another daemon's by now. */
     if (l->settings.own && fp_socket_path_has_lock(l->settings.path, l->lock))
         fp_monitor_ask(l->settings.monitor, FP_MONITOR_END_SOCKET);
@@ -413,5 +336,8 @@ void fp_listener_destroy(struct fp_listener **lp)
 
 struct fp_listener_counts fp_listener_counts(const struct fp_listener *l)
 {
-    return l->counts;
+    struct fp_listener_counts counts = l->counts;
+
+    counts.open = l->connections.n;
+    return counts;
 }

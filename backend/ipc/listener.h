@@ -11,13 +11,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ipc/connection.h"
+
 struct ev_loop;
 struct fp_listener;
-struct fp_connection_ops;
 struct fp_monitor;
-struct fp_sight;
-struct fp_tables;
-struct fp_watch;
 
 struct fp_listener_settings {
     const char *path; /* of the socket; must outlive the listener */
@@ -26,12 +24,8 @@ struct fp_listener_settings {
     uid_t uid;        /* of clients, beside root */
     gid_t gid;
     size_t max_connections; /* a new one replaces the longest-idle, or is refused; root has two more */
-    const struct fp_connection_ops *ops;
-    void *ctx;                          /* for the ops, and for this: */
-    void (*out_of_descriptors)(void *); /* none is left for a new connection: give some back */
-    const struct fp_tables *tables;     /* for new connections, */
-    const struct fp_watch *watch;       /* and the events with them, */
-    const struct fp_sight *sees;        /* and what we see */
+    struct fp_connection_deps clients;
+    void (*out_of_descriptors)(void *); /* none is left for a new connection: give some back; with clients.ctx */
     const struct fp_monitor *monitor;   /* makes the socket again if it was
                                          * removed, and removes it at the end */
 };

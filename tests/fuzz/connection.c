@@ -84,6 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fp_reader r;
     static struct fp_watch watch = FP_WATCH_NONE;
     static struct fp_sight sees;
+    static const struct fp_connection_deps deps = { &ops, &conn, &tables, &watch, &sees };
+    struct fp_connections all;
     int ends[2], fds_at_rest;
 
     if (loop == NULL) {
@@ -91,12 +93,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_MUST(fp_tables_create(&tables, &(struct fp_tables_sizes){ 8, 1, 1 }));
         loop = ev_loop_new(EVFLAG_AUTO);
         memset(lines, '\n', sizeof(lines));
-        fp_log_set_level(FP_LOG_ERROR);
+        fp_log_open("stderr", FP_LOG_ERROR);
         ev_run(loop, EVRUN_NOWAIT);
     }
     fds_at_rest = fuzz_free_fd();
     FUZZ_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
-    conn = fp_connection_create(loop, ends[0], &ops, &conn, &tables, &watch, &sees);
+    fp_connections_init(&all);
+    conn = fp_connection_create(loop, ends[0], false, &deps, &all);
     FUZZ_MUST(conn != NULL);
     fp_reader_init(&r, data, size);
     while (conn != NULL && fuzz_next(&r, &p))

@@ -53,16 +53,19 @@ static void on_closed(void *ctx, struct fp_connection *c)
 }
 
 static struct fp_watch watch = FP_WATCH_NONE;
+static struct fp_connections all;
 static struct fp_sight sees;
 
 static void connect_peer(void)
 {
     static const struct fp_connection_ops ops = { on_question, on_names, on_closed };
+    static const struct fp_connection_deps deps = { &ops, &questions, &tables, &watch, &sees };
     int ends_of[2];
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends_of), 0);
     peer = ends_of[0];
-    conn = fp_connection_create(loop, ends_of[1], &ops, &questions, &tables, &watch, &sees);
+    fp_connections_init(&all);
+    conn = fp_connection_create(loop, ends_of[1], false, &deps, &all);
     ck_assert_ptr_nonnull(conn);
 }
 
