@@ -11,81 +11,51 @@
 #include <sys/stat.h>
 
 #include "ctl/ctl_json.h"
+#include "ctl/ctl_json_report.h"
 #include "ctl/ctl_report.h"
 #include "shared/client.h"
 #include "wire/answer.h"
 #include "wire/packet.h"
 
-/* The entries of a path, before the lookup. */
-struct knowledge {
-    char text[FP_MAX_REPORT + 1];
-    struct fp_report_known steps[FP_MAX_STEPS];
-    unsigned n;
-};
-
 /* ---- entries ---- */
 
-static enum ctl_exit read_knowledge(const struct ctl *ctl, const char *path, struct knowledge *k)
+/* Reads the entries of a path, before the lookup, as lines. */
+static enum ctl_exit read_known(const struct ctl *ctl, const char *path, char text[FP_MAX_REPORT + 1])
 {
     static uint8_t buf[FP_MAX_FRAME];
     const struct fp_control question = { .op = FP_CONTROL_EXPLAIN, .path = path, .path_len = strlen(path) };
     struct fp_reply reply;
     fp_status st = fp_client_control(ctl->client, &question, &reply, buf);
-    char *next = k->text, *line;
 
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
-    memcpy(k->text, reply.text, reply.text_len);
-    k->text[reply.text_len] = '\0';
-    while (k->n < FP_MAX_STEPS && (line = ctl_next_line(&next)) != NULL) {
-        /* No length is one of another path. */
-        if (fp_report_read(fp_known_form, line, &k->steps[k->n]) && k->steps[k->n].len <= strlen(path))
-            k->n++;
-    }
+    memcpy(text, reply.text, reply.text_len);
+    text[reply.text_len] = '\0';
     return CTL_DONE;
 }
 
-static void print_known(const char *path, const struct knowledge *k)
+static void print_known(const char *path, char *known)
 {
-    char left[32];
+    struct fp_report_known s;
+    char left[32], *line;
 
     puts("what flashpached knew of it before:");
-    for (unsigned i = 0; i < k->n; i++) {
-        const struct fp_report_known *s = &k->steps[i];
-
-        printf("  %s: %s", ctl_name(path, s->len), s->state);
-        if (strcmp(s->state, "unknown") != 0)
-            printf(", %s%s, %s, on %s", strcmp(s->watch, "ttl") == 0 ? "by " : "watched by ", s->watch,
-                   s->reason, s->point);
-        if (s->left_ms > 0)
-            printf(", for %s more", ctl_time_text(s->left_ms * 1000, left, sizeof(left)));
-        if (strcmp(s->lease, "lease") == 0)
+    while ((line = ctl_next_line(&known)) != NULL) {
+        /* No length is one of another path. */
+        if (!fp_report_read(fp_known_form, line, &s) || s.len > strlen(path))
+            continue;
+        printf("  %s: %s", ctl_name(path, s.len), s.state);
+        if (strcmp(s.state, "unknown") != 0)
+            printf(", %s%s, %s, on %s", strcmp(s.watch, "ttl") == 0 ? "by " : "watched by ", s.watch, s.reason,
+                   s.point);
+        if (s.left_ms > 0)
+            printf(", for %s more", ctl_time_text(s.left_ms * 1000, left, sizeof(left)));
+        if (strcmp(s.lease, "lease") == 0)
             fputs(", may be leased", stdout);
-        if (s->kept[0] != '-')
-            printf(", kept %s", strcmp(s->kept, "open") == 0 ? "open" : "by its content");
+        if (s.kept[0] != '-')
+            printf(", kept %s", strcmp(s.kept, "open") == 0 ? "open" : "by its content");
         puts("");
     }
-}
-
-static void put_known(struct ctl_json *j, const char *path, const struct knowledge *k)
-{
-    ctl_json_begin(j, "components", '[');
-    for (unsigned i = 0; i < k->n; i++) {
-        const struct fp_report_known *s = &k->steps[i];
-
-        ctl_json_begin(j, NULL, '{');
-        ctl_json_path(j, "path", path, s->len);
-        ctl_json_text(j, "state", s->state);
-        ctl_json_text(j, "watch", s->watch);
-        ctl_json_text(j, "reason", s->reason);
-        ctl_json_text(j, "point", s->point);
-        ctl_json_number(j, "left_ms", s->left_ms);
-        ctl_json_bool(j, "leasable", strcmp(s->lease, "lease") == 0);
-        ctl_json_bool(j, "open", strcmp(s->kept, "open") == 0);
-        ctl_json_bool(j, "content", strcmp(s->kept, "content") == 0);
-        ctl_json_end(j, '}');
-    }
-    ctl_json_end(j, ']');
 }
 
 /* ---- the answer ---- */
@@ -241,7 +211,7 @@ static void put_step(struct ctl_json *j, const char *path, const struct fp_step 
 }
 
 static void put_answer(const char *path, const struct fp_answer *a, const struct fp_names *names,
-                       const struct knowledge *k)
+                       char *known)
 {
     struct ctl_json j = { .to = stdout };
 
@@ -258,13 +228,13 @@ static void put_answer(const char *path, const struct fp_answer *a, const struct
             put_step(&j, path, &a->steps[i], names, a->n_names);
         ctl_json_end(&j, ']');
     }
-    put_known(&j, path, k);
+    ctl_json_rows(&j, "components", fp_known_form, known);
     ctl_json_finish(&j, '}');
 }
 
 enum ctl_exit ctl_explain(const struct ctl *ctl, char **args)
 {
-    static struct knowledge k;
+    static char known[FP_MAX_REPORT + 1];
     static struct fp_answer a;
     char path[FP_MAX_PATH + 1];
     enum ctl_exit rc;
@@ -272,18 +242,18 @@ enum ctl_exit ctl_explain(const struct ctl *ctl, char **args)
 
     if (!ctl_absolute(args[0], path))
         return CTL_FAILED;
-    rc = read_knowledge(ctl, path, &k);
+    rc = read_known(ctl, path, known);
     if (rc != CTL_DONE)
         return rc;
     st = fp_client_lookup(ctl->client, path, strlen(path), &a, NULL);
     if (st != FP_OK)
         return ctl_no_daemon(ctl, st);
     if (ctl->json) {
-        put_answer(path, &a, &ctl->names, &k);
+        put_answer(path, &a, &ctl->names, known);
     } else {
         print_answer(path, &a, &ctl->names);
         putchar('\n');
-        print_known(path, &k);
+        print_known(path, known);
     }
     fp_close(&a.fd);
     return a.status == FP_OK ? CTL_DONE : CTL_FAILED;

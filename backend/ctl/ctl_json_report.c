@@ -62,11 +62,12 @@ static void put_row(struct ctl_json *j, const struct fp_word *form, const void *
     ctl_json_end(j, '}');
 }
 
-static void put_rows(struct ctl_json *j, const char *key, const struct fp_word *form, char *report)
+void ctl_json_rows(struct ctl_json *j, const char *key, const struct fp_word *form, char *report)
 {
     union {
         struct fp_report_mount mount;
         struct fp_report_latency latency;
+        struct fp_report_known known;
     } row;
     char *line;
 
@@ -87,7 +88,7 @@ void ctl_json_reports(const struct ctl_reports *r)
     ctl_json_begin(&j, NULL, '{');
     put_values(&j, "daemon", r->text[FP_REPORT_ABOUT]);
     put_values(&j, "stats", r->text[FP_REPORT_STATS]);
-    put_rows(&j, "mounts", fp_mount_form, r->text[FP_REPORT_MOUNTS]);
-    put_rows(&j, "lookups", fp_latency_form, r->text[FP_REPORT_LATENCY]);
+    ctl_json_rows(&j, "mounts", fp_mount_form, r->text[FP_REPORT_MOUNTS]);
+    ctl_json_rows(&j, "lookups", fp_latency_form, r->text[FP_REPORT_LATENCY]);
     ctl_json_finish(&j, '}');
 }
