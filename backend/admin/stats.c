@@ -113,7 +113,7 @@ size_t fp_about_line(void *ctx, uint32_t n, char *buf, size_t size)
     case 4: return number("uptime_s", (fp_now_ms() - a->began_ms) / 1000, buf, size);
     case 5: return word("config", a->file, buf, size);
     case 6: return word("log", a->conf->log, buf, size);
-    case 7: return word("log_level", fp_log_level_text(fp_log_level()), buf, size);
+    case 7: return word("log_level", fp_log_level_text(), buf, size);
     case 8: return number("workers_wanted", a->conf->workers, buf, size);
     case 9: return number("descriptors", a->descriptors, buf, size);
     case 10: return number("max_connections", a->max_connections, buf, size);

@@ -43,19 +43,9 @@ int fp_log_level_parse(const char *name)
     return -1;
 }
 
-const char *fp_log_level_text(enum fp_log_level level)
+const char *fp_log_level_text(void)
 {
-    return level_names[level];
-}
-
-void fp_log_set_level(enum fp_log_level level)
-{
-    threshold = level;
-}
-
-enum fp_log_level fp_log_level(void)
-{
-    return threshold;
+    return level_names[threshold];
 }
 
 /* A FIFO must hold up neither the start nor, when it is full, a message. */

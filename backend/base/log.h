@@ -15,12 +15,8 @@ enum fp_log_level { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO, FP_LOG_DEBUG };
 /* Returns -1 for a name that is none of error, warning, info, debug. */
 int fp_log_level_parse(const char *name);
 
-/* The level's name in the configuration; a constant. */
-const char *fp_log_level_text(enum fp_log_level level);
-
-/* Sets the level until the log is opened again. */
-void fp_log_set_level(enum fp_log_level level);
-enum fp_log_level fp_log_level(void);
+/* The present level's name in the configuration; a constant. */
+const char *fp_log_level_text(void);
 
 /*
  * Opens a log's file for appending, and makes it where there is none.  Returns the descriptor, or -1 with

@@ -105,7 +105,7 @@ size_t fp_area_sealed_size(int fd)
     return (size_t)st.st_size;
 }
 
-const void *fp_area_map(int fd, size_t size)
+static const void *map_area(int fd, size_t size)
 {
     const void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 
@@ -133,7 +133,7 @@ bool fp_area_view_open(struct fp_area_view *v, int fd, size_t head, bool map)
     *v = (struct fp_area_view){ NULL, size, map ? size : head, -1 };
     if (size <= head)
         return false;
-    v->bytes = fp_area_map(fd, v->mapped);
+    v->bytes = map_area(fd, v->mapped);
     if (v->bytes != NULL && (map || (v->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) != -1))
         return true;
     fp_area_view_close(v);

@@ -29,9 +29,6 @@ int fp_area_end_writing(void *area, size_t size);
 /* The size of a memfd that cannot become smaller; 0 if it could. */
 size_t fp_area_sealed_size(int fd);
 
-/* Maps so many bytes of the memfd to be read; NULL with errno. */
-const void *fp_area_map(int fd, size_t size);
-
 /* Reads so many bytes of a memfd.  False: it has no more, or cannot be read. */
 bool fp_area_read(int fd, size_t from, void *to, size_t n);
 

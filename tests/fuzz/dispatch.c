@@ -366,7 +366,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         loop = ev_loop_new(EVFLAG_AUTO);
         FUZZ_MUST(loop != NULL);
         ev_run(loop, EVRUN_NOWAIT);
-        fp_log_set_level(FP_LOG_ERROR);
+        fp_log_open("stderr", FP_LOG_ERROR);
     }
     before = fuzz_free_fd();
     begin();

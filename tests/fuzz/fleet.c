@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (loop == NULL) {
         loop = ev_loop_new(EVFLAG_AUTO);
-        fp_log_set_level(FP_LOG_ERROR);
+        fp_log_open("stderr", FP_LOG_ERROR);
         ev_run(loop, EVRUN_NOWAIT);
     }
     fds_at_rest = fuzz_free_fd();
