@@ -67,35 +67,19 @@ uint8_t fp_get_u8(struct fp_reader *r)
     return p != NULL ? *p : 0;
 }
 
-uint16_t fp_get_u16(struct fp_reader *r)
-{
-    const uint8_t *p = fp_get_bytes(r, 2);
-    uint16_t v = 0;
-
-    if (p != NULL)
-        memcpy(&v, p, sizeof(v));
-    return be16toh(v);
-}
-
-uint32_t fp_get_u32(struct fp_reader *r)
-{
-    const uint8_t *p = fp_get_bytes(r, 4);
-    uint32_t v = 0;
-
-    if (p != NULL)
-        memcpy(&v, p, sizeof(v));
-    return be32toh(v);
-}
-
-uint64_t fp_get_u64(struct fp_reader *r)
-{
-    const uint8_t *p = fp_get_bytes(r, 8);
-    uint64_t v = 0;
-
-    if (p != NULL)
-        memcpy(&v, p, sizeof(v));
-    return be64toh(v);
-}
+#define GETTER(bits) \
+    uint##bits##_t fp_get_u##bits(struct fp_reader *r) \
+    { \
+        const uint8_t *p = fp_get_bytes(r, bits / 8); \
+        uint##bits##_t v = 0; \
+\
+        if (p != NULL) \
+            memcpy(&v, p, sizeof(v)); \
+        return be##bits##toh(v); \
+    }
+GETTER(16)
+GETTER(32)
+GETTER(64)
 
 bool fp_reader_done(const struct fp_reader *r)
 {
