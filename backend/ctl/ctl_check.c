@@ -359,6 +359,7 @@ static void check_program(void *check, const struct ctl_php *p)
 static enum ctl_exit check_all(struct check *c)
 {
     static const enum fp_report wanted[] = { FP_REPORT_ABOUT, FP_REPORT_STATS, 0 };
+    struct fp_judged judged;
     enum ctl_exit rc;
 
     if (c->ctl->conf != NULL)
@@ -369,7 +370,8 @@ static enum ctl_exit check_all(struct check *c)
     check_others(c);
     rc = ctl_read_reports(c->ctl, wanted, &c->reports);
     if (rc == CTL_DONE) {
-        ctl_judge(c->ctl, &c->reports, on_found, c);
+        judged = ctl_judged(c->ctl, &c->reports);
+        fp_judge(&judged, on_found, c);
         check_way(c);
         check_watches(c);
         check_httpd(c);

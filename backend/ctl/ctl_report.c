@@ -126,12 +126,13 @@ static uint64_t value_of(const void *ctx, const char *name)
     return strncmp(v, "on\n", 3) == 0 ? 1 : strtoull(v, NULL, 10);
 }
 
-void ctl_judge(const struct ctl *ctl, const struct ctl_reports *r, fp_found *found, void *ctx)
+struct fp_judged ctl_judged(const struct ctl *ctl, const struct ctl_reports *r)
 {
-    char version[64] = "?";
+    static char version[64];
 
-    ctl_word(r->text[FP_REPORT_ABOUT], "version", version, sizeof(version));
-    fp_judge(&(struct fp_judged){ value_of, r, ctl->socket, version, PACKAGE_VERSION }, found, ctx);
+    if (!ctl_word(r->text[FP_REPORT_ABOUT], "version", version, sizeof(version)))
+        strcpy(version, "?");
+    return (struct fp_judged){ value_of, r, ctl->socket, version, PACKAGE_VERSION };
 }
 
 const char *ctl_time_text(uint64_t us, char *buf, size_t size)
@@ -146,25 +147,6 @@ const char *ctl_time_text(uint64_t us, char *buf, size_t size)
 }
 
 /* ---- for people ---- */
-
-void ctl_fill_in(FILE *to, const char *text, const struct ctl_reports *r)
-{
-    while (*text != '\0') {
-        const size_t plain = strcspn(text, "{"), len = strcspn(text + plain, "/}");
-        uint64_t unit = 1;
-        char name[32];
-
-        fwrite(text, 1, plain, to);
-        text += plain;
-        if (*text == '\0')
-            break;
-        snprintf(name, sizeof(name), "%.*s", (int)len - 1, text + 1);
-        if (text[len] == '/')
-            unit = strtoull(text + len + 1, NULL, 10);
-        fprintf(to, "%" PRIu64, value_of(r, name) / unit);
-        text = strchr(text, '}') + 1;
-    }
-}
 
 void ctl_print_latency(char *report)
 {

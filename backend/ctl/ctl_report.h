@@ -31,14 +31,12 @@ uint64_t ctl_value(const char *report, const char *name);
 /* A value that is a word, in buf; false: there is none. */
 bool ctl_word(const char *report, const char *name, char *buf, size_t size);
 
-/* Judges the daemon by its reports of itself and of its counters (judge.h). */
-void ctl_judge(const struct ctl *ctl, const struct ctl_reports *r, fp_found *found, void *ctx);
+/* The reports of the daemon itself and of its counters, for a judgement.  Its version lasts until the next call. */
+struct fp_judged ctl_judged(const struct ctl *ctl, const struct ctl_reports *r);
 
 /* The time as "840 us", "12.3 ms", "4.2 s". */
 const char *ctl_time_text(uint64_t us, char *buf, size_t size);
 
-/* Prints text with numbers of the reports of counters and of the daemon itself: "{hits}", "{bytes/1024}". */
-void ctl_fill_in(FILE *to, const char *text, const struct ctl_reports *r);
 /* Prints the report of latencies as a table; cuts it. */
 void ctl_print_latency(char *report);
 

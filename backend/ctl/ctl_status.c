@@ -71,11 +71,15 @@ static const char numbers[] =
     "{timeouts} timeouts, {deaths} deaths\n"
     "connections  {connections} of {max_connections}; {refused} refused, {displaced} displaced\n";
 
-static void print_state(const struct ctl_reports *s)
+static void print_state(const struct ctl *ctl, const struct ctl_reports *s)
 {
+    const struct fp_judged by = ctl_judged(ctl, s);
+    char text[4096];
+
     print_about(s->text[FP_REPORT_ABOUT]);
     print_questions(s->text[FP_REPORT_STATS]);
-    ctl_fill_in(stdout, numbers, s);
+    fp_judge_fill_in(&by, numbers, text, sizeof(text));
+    fputs(text, stdout);
     print_out_of_service(s->text[FP_REPORT_MOUNTS]);
     putchar('\n');
     ctl_print_latency(s->text[FP_REPORT_LATENCY]);
@@ -93,7 +97,7 @@ enum ctl_exit ctl_status(const struct ctl *ctl, char **args)
     if (rc == CTL_DONE && ctl->json)
         ctl_json_reports(&s);
     else if (rc == CTL_DONE)
-        print_state(&s);
+        print_state(ctl, &s);
     ctl_free_reports(&s);
     return rc;
 }

@@ -68,17 +68,19 @@ static uint64_t value(const struct fp_judged *by, const char *name)
     return by->value(by->ctx, name);
 }
 
-/* Writes the text with the values of the names in braces. */
-static void fill_in(const struct fp_judged *by, const char *text, char *to, size_t size)
+void fp_judge_fill_in(const struct fp_judged *by, const char *text, char *to, size_t size)
 {
     size_t len = 0, n;
-    char name[32];
+    char name[32], *unit;
 
     for (; *text != '\0' && len + 1 < size; text += n + (*text == '{')) {
         const char *word = NULL;
 
         n = strcspn(text, *text == '{' ? "}" : "{");
         snprintf(name, sizeof(name), "%.*s", (int)n - 1, text + 1);
+        unit = strchr(name, '/');
+        if (unit != NULL)
+            *unit++ = '\0';
         if (*text != '{')
             len += (size_t)snprintf(to + len, size - len, "%.*s", (int)n, text);
         else if ((word = strcmp(name, "socket") == 0    ? by->socket
@@ -88,7 +90,8 @@ static void fill_in(const struct fp_judged *by, const char *text, char *to, size
                  != NULL)
             len += (size_t)snprintf(to + len, size - len, "%s", word);
         else
-            len += (size_t)snprintf(to + len, size - len, "%" PRIu64, value(by, name));
+            len += (size_t)snprintf(to + len, size - len, "%" PRIu64,
+                                    value(by, name) / (uint64_t)(unit != NULL ? strtoull(unit, NULL, 10) : 1));
     }
     to[len < size ? len : size - 1] = '\0';
 }
@@ -106,8 +109,8 @@ void fp_judge(const struct fp_judged *by, fp_found *found, void *ctx)
 
         if (well && (r->well == NULL || (high == 0 && r->low[0] != '0')))
             continue;
-        fill_in(by, well ? r->well : r->why, why, sizeof(why));
-        fill_in(by, well ? "" : httpds && r->httpds != NULL ? r->httpds : r->advice, advice, sizeof(advice));
+        fp_judge_fill_in(by, well ? r->well : r->why, why, sizeof(why));
+        fp_judge_fill_in(by, well ? "" : httpds && r->httpds != NULL ? r->httpds : r->advice, advice, sizeof(advice));
         found(ctx, well ? FP_WELL : strcmp(r->low, young) == 0 ? FP_NOTE : r->gravity, why, advice);
     }
 }

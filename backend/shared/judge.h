@@ -6,6 +6,7 @@
 #ifndef FP_JUDGE_H
 #define FP_JUDGE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* FP_NOTE: worth knowing, and no fault. */
@@ -23,5 +24,9 @@ struct fp_judged {
 typedef void fp_found(void *ctx, enum fp_gravity gravity, const char *why, const char *advice);
 
 void fp_judge(const struct fp_judged *by, fp_found *found, void *ctx);
+
+/* Writes the text with the values of the names in braces: "{hits}", "{bytes/1024}", "{version}".  What does not fit
+ * is left out. */
+void fp_judge_fill_in(const struct fp_judged *by, const char *text, char *to, size_t size);
 
 #endif
