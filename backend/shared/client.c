@@ -584,32 +584,21 @@ fp_status fp_client_lookup(struct fp_client *c, const char *path, size_t len, st
     return fp_client_lookup_with(c, &l, a, view_r);
 }
 
-static fp_status send_hint(const struct link *link, uint64_t id, const struct fp_lookup *l)
-{
-    uint8_t *buf = malloc(FP_MAX_FRAME);
-    struct fp_writer w;
-    fp_status st;
-
-    if (buf == NULL)
-        return FP_NOMEM;
-    fp_writer_init(&w, buf, FP_MAX_FRAME);
-    st = fp_lookup_encode(&w, id, l);
-    if (st == FP_OK)
-        st = fp_send_packet_now(link->sock, w.data, w.len);
-    free(buf);
-    return st;
-}
-
 bool fp_client_hint(struct fp_client *c, const char *path, size_t len)
 {
     const struct fp_lookup l = { .path = path, .path_len = len, .hint = true };
+    uint8_t buf[FP_FRAME_HEADER + 16 + FP_MAX_PATH];
+    struct fp_writer w;
     struct link link;
     uint64_t id;
     fp_status st;
 
     if (!begin(c, &link, &id) || link.sock == -1)
         return false;
-    st = send_hint(&link, id, &l);
+    fp_writer_init(&w, buf, sizeof(buf));
+    st = fp_lookup_encode(&w, id, &l);
+    if (st == FP_OK)
+        st = fp_send_packet_now(link.sock, w.data, w.len);
     if (st == FP_OK || st == FP_AGAIN)
         keep(c, &link, false);
     else
