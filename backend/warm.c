@@ -11,6 +11,7 @@
 #include "base/keyed_hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/turn.h"
 #include "conf/conf.h"
 #include "lookup/dispatch.h"
@@ -34,25 +35,6 @@ static const char *refusal(const struct stat *st)
     if ((st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
         return "others than the daemon's user may write to it";
     return st->st_size <= (off_t)FP_WARM_BYTES ? NULL : "it is too large";
-}
-
-/* Reads all of the file; NULL with errno. */
-static char *read_text(int fd, size_t size)
-{
-    char *text = fp_memory_take(size + 1);
-    size_t len = 0;
-    ssize_t n = 1;
-
-    while (text != NULL && len < size && n > 0) {
-        n = read(fd, text + len, size - len);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    if (text != NULL && len == size)
-        return text;
-    if (text != NULL && n == 0)
-        errno = EIO;
-    free(text);
-    return NULL;
 }
 
 static void ignore(const char *file, unsigned line, const char *why)
@@ -81,6 +63,7 @@ static void read_list(const struct fp_warm *w)
 {
     const char *file = w->file, *why;
     struct stat st;
+    size_t len;
     char *text;
     int fd;
 
@@ -93,13 +76,13 @@ static void read_list(const struct fp_warm *w)
         return;
     }
     why = refusal(&st);
-    text = why == NULL ? read_text(fd, (size_t)st.st_size) : NULL;
+    text = why == NULL ? fp_text_read(fd, FP_WARM_BYTES, &len) : NULL;
     if (why != NULL)
         ignore(file, 0, why);
     else if (text == NULL)
         fp_log(FP_LOG_WARNING, 13, "cannot read the list of paths %s: %m; the cache begins empty", file);
     else
-        take_text(w, text, (size_t)st.st_size);
+        take_text(w, text, len);
     fp_close(&fd);
 }
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "base/text.h"
 
-#define READ_AT_FIRST 65536      /* bytes; doubled as needed */
-#define OUTSIDE       UINT64_MAX /* no mount of this table has it: ids have 32 bits */
+#define OUTSIDE UINT64_MAX /* no mount of this table has it: ids have 32 bits */
 
 /* ---- one line of the file (proc_pid_mountinfo(5)) ---- */
 
@@ -122,32 +122,6 @@ static bool parse_line(char *line, struct fp_mount_row *row)
 }
 
 /* ---- the table ---- */
-
-/* Reads the whole file, terminated; NULL with errno. */
-static char *read_text(int fd)
-{
-    size_t size = READ_AT_FIRST, len = 0;
-    char *text = malloc(size), *more;
-    ssize_t n = -1;
-
-    if (text != NULL && lseek(fd, 0, SEEK_SET) == 0) {
-        while ((n = read(fd, text + len, size - len - 1)) > 0) {
-            len += (size_t)n;
-            if (len + 1 < size)
-                continue;
-            more = realloc(text, size *= 2);
-            if (more == NULL)
-                break;
-            text = more;
-        }
-    }
-    if (n != 0) {
-        free(text);
-        return NULL;
-    }
-    text[len] = '\0';
-    return text;
-}
 
 static size_t count_lines(const char *text)
 {
@@ -342,9 +316,9 @@ void fp_mount_table_free(struct fp_mount_table *t)
 
 int fp_mount_table_read(struct fp_mount_table *t, int fd)
 {
-    size_t lines;
+    size_t lines, len;
 
-    t->text = read_text(fd);
+    t->text = lseek(fd, 0, SEEK_SET) == 0 ? fp_text_read(fd, SIZE_MAX, &len) : NULL;
     if (t->text == NULL)
         return -1;
     lines = count_lines(t->text);

@@ -2,8 +2,13 @@
 #include "config.h"
 #include "base/text.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define READ_AT_FIRST 65536 /* bytes; doubled as needed */
 
 void fp_text_escape(char *to, size_t size, const char *from, size_t len)
 {
@@ -31,4 +36,27 @@ void fp_text_disarm(char *text)
         if (c1)
             *++c = '?';
     }
+}
+
+char *fp_text_read(int fd, size_t most, size_t *len_r)
+{
+    size_t size = READ_AT_FIRST, len = 0;
+    char *text = malloc(size), *more = text;
+    ssize_t n = 1;
+
+    while (more != NULL && n > 0 && len <= most) {
+        n = read(fd, text + len, size - len - 1);
+        len += n > 0 ? (size_t)n : 0;
+        more = len + 1 == size ? realloc(text, size *= 2) : n == 0 ? realloc(text, len + 1) : text;
+        text = more != NULL ? more : text;
+    }
+    if (more == NULL || n != 0) {
+        if (more != NULL && n > 0)
+            errno = EFBIG;
+        free(text);
+        return NULL;
+    }
+    text[len] = '\0';
+    *len_r = len;
+    return text;
 }

@@ -14,4 +14,8 @@ void fp_text_escape(char *to, size_t size, const char *from, size_t len);
 /* Replaces what a terminal would obey by "?": control characters, in UTF-8 those above ASCII as well. */
 void fp_text_disarm(char *text);
 
+/* Reads all that follows fd's offset into a terminated string, for free(), its length in *len_r.  NULL with errno;
+ * EFBIG: it is more than most bytes. */
+char *fp_text_read(int fd, size_t most, size_t *len_r);
+
 #endif

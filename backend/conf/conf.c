@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "conf/conf_fleet.h"
 #include "conf/conf_text.h"
 #include "conf/mount_rule.h"
@@ -473,7 +474,7 @@ static bool take_file(struct loaded *l, int fd, const char *name, bool looks_up)
     struct fp_conf_text t = { .file = name, .looks_up = looks_up };
     size_t len;
 
-    l->text = fd != -1 ? fp_conf_text_read(fd, &len) : NULL;
+    l->text = fd != -1 ? fp_text_read(fd, FP_MAX_CONF_TEXT, &len) : NULL;
     if (l->text == NULL)
         fp_conf_mistake(&(struct fp_conf_text){ .file = NULL }, "cannot read configuration file %s: %s", name,
                         strerror(errno));

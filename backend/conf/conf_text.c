@@ -2,12 +2,9 @@
 #include "config.h"
 #include "conf/conf_text.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/path.h"
 #include "base/text.h"
@@ -137,26 +134,4 @@ bool fp_conf_text_begin(struct fp_conf_text *t, char *text, size_t len)
     t->line = 1;
     t->pos = text;
     return true;
-}
-
-char *fp_conf_text_read(int fd, size_t *len_r)
-{
-    char *text = malloc(FP_MAX_CONF_TEXT + 2), *fitting;
-    size_t len = 0;
-    ssize_t n = 1;
-
-    while (text != NULL && n > 0 && len <= FP_MAX_CONF_TEXT) {
-        n = read(fd, text + len, FP_MAX_CONF_TEXT + 1 - len);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    if (text == NULL || n == -1 || len > FP_MAX_CONF_TEXT) {
-        if (n > 0 && text != NULL)
-            errno = EFBIG;
-        free(text);
-        return NULL;
-    }
-    text[len] = '\0';
-    fitting = realloc(text, len + 1);
-    *len_r = len;
-    return fitting != NULL ? fitting : text;
 }

@@ -24,10 +24,6 @@ struct fp_conf_text {
     size_t token_len;
 };
 
-/* Reads from fd's offset on into a NUL-terminated string, for free(), its length in *len_r.
- * NULL with errno; EFBIG: more than FP_MAX_CONF_TEXT. */
-char *fp_conf_text_read(int fd, size_t *len_r);
-
 /* Begins with a string of that length, which is changed while it is read.  False: it has bytes that are no text. */
 bool fp_conf_text_begin(struct fp_conf_text *t, char *text, size_t len);
 

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "base/text.h"
 
+#include <sys/mman.h>
+
 #include "unit.h"
 
 static const struct {
@@ -59,6 +61,36 @@ START_TEST(disarmed)
 }
 END_TEST
 
+/* However long it is; at the most, and a byte more. */
+START_TEST(read_whole)
+{
+    static const size_t sizes[] = { 0, 1, 65534, 65535, 65536, 200000 };
+    const size_t size = sizes[_i];
+    int fd = memfd_create("text", MFD_CLOEXEC);
+    char *bytes = malloc(size + 1), *text;
+    size_t len;
+
+    memset(bytes, 'a', size);
+    bytes[size] = '\0';
+    ck_assert_int_eq(write(fd, bytes, size), (ssize_t)size);
+    ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+    text = fp_text_read(fd, size, &len);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(len, size);
+    ck_assert_str_eq(text, bytes);
+    free(text);
+    ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+    if (size > 0) {
+        ck_assert_ptr_null(fp_text_read(fd, size - 1, &len));
+        ck_assert_int_eq(errno, EFBIG);
+    }
+    close(fd);
+    ck_assert_ptr_null(fp_text_read(fd, size, &len));
+    ck_assert_int_eq(errno, EBADF);
+    free(bytes);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("text");
@@ -66,6 +98,7 @@ static Suite *make_suite(void)
 
     tcase_add_loop_test(t, text_table, 0, (int)(sizeof(texts) / sizeof(texts[0])));
     tcase_add_test(t, disarmed);
+    tcase_add_loop_test(t, read_whole, 0, 6);
     tcase_add_test(t, never_more_than_there_is_room_for);
     return s;
 }
