@@ -2,18 +2,17 @@
 #include "config.h"
 #include "ctl/ctl.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "shared/client.h"
-#include "wire/packet.h"
 #include "wire/socket_path.h"
 
 #define NAMES 3
@@ -81,16 +80,34 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
 const char *const ctl_usual_sockets[] = { FP_DEFAULT_SOCKET, "/run/apache2/flashpache/flashpached.sock",
                                           "/run/httpd/flashpache/flashpached.sock", NULL };
 
-bool ctl_listens(const char *path)
+void ctl_each_process(void (*each)(void *ctx, const char *pid), void *ctx)
 {
-    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), why;
-    struct sockaddr_un addr;
-    bool found = sock != -1 && fp_unix_address(&addr, path)
-                 && (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN);
+    DIR *proc = opendir("/proc");
+    struct dirent *e;
 
-    why = errno;
-    fp_close(&sock);
-    errno = why;
+    while (proc != NULL && (e = readdir(proc)) != NULL) {
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
+            each(ctx, e->d_name);
+    }
+    if (proc != NULL)
+        closedir(proc);
+}
+
+int ctl_process_has(const char *pid, const char *file, int delimiter, const char *text)
+{
+    char path[64], *piece = NULL;
+    size_t size = 0;
+    bool found = false;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%.20s/%s", pid, file);
+    f = fopen(path, "re");
+    if (f == NULL)
+        return -1;
+    while (!found && getdelim(&piece, &size, delimiter, f) != -1)
+        found = strstr(piece, text) != NULL;
+    fclose(f);
+    free(piece);
     return found;
 }
 

@@ -42,8 +42,12 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why);
 /* The usual sockets of daemons, that of the service first; the last one is NULL. */
 extern const char *const ctl_usual_sockets[];
 
-/* True if somebody listens there; else errno says why nobody can be reached. */
-bool ctl_listens(const char *path);
+/* Calls each() with the number of each process that is to be seen here. */
+void ctl_each_process(void (*each)(void *ctx, const char *pid), void *ctx);
+
+/* Whether a file of the process in /proc has the text in a piece that ends with the delimiter.  -1 with errno: it
+ * cannot be opened. */
+int ctl_process_has(const char *pid, const char *file, int delimiter, const char *text);
 
 /* Purges a path in normal form ("" with FP_SCOPE_ALL) and adds the number of its entries to
  * *count.  Reports failures. */

@@ -5,7 +5,6 @@
 #include "config.h"
 #include "ctl/ctl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <grp.h>
@@ -25,6 +24,7 @@
 #include "shared/client.h"
 #include "shared/judge.h"
 #include "wire/packet.h"
+#include "wire/socket_path.h"
 
 #define MODULE      "/mod_flashpache.so"
 #define PROGRAM     "flashpached\n" /* as /proc names it */
@@ -71,7 +71,7 @@ static void say(struct check *c, enum verdict verdict, const char *format, ...)
 static void check_others(struct check *c)
 {
     for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {
-        if (strcmp(*path, c->ctl->socket) != 0 && ctl_listens(*path))
+        if (strcmp(*path, c->ctl->socket) != 0 && fp_socket_path_is_held(*path, NULL))
             say(c, NOTE, "another daemon listens at %s: flashpachectl -s %s check", *path, *path);
     }
 }
@@ -98,7 +98,7 @@ static void check_socket(struct check *c)
         say(c, BAD, "the socket %s: %s; " START, path, strerror(errno));
     else if (!S_ISSOCK(st.st_mode))
         say(c, BAD, "%s is not a socket: remove it, and " START, path);
-    else if (!ctl_listens(path) && errno == ECONNREFUSED)
+    else if (!fp_socket_path_is_held(path, NULL) && errno == ECONNREFUSED)
         say(c, BAD, "nobody listens at the socket %s, which a daemon left behind: " START, path);
     else
         say(c, GOOD, "the socket %s is there", path);
@@ -215,57 +215,36 @@ enum finding { ABSENT, LOADED, HIDDEN }; /* HIDDEN: this process may not see it 
 
 static enum finding find_module(const char *pid)
 {
-    char path[64], line[FP_MAX_PATH + 128];
-    bool found = false;
-    FILE *f;
+    const int has = ctl_process_has(pid, "maps", '\n', MODULE);
 
-    snprintf(path, sizeof(path), "/proc/%.20s/maps", pid);
-    f = fopen(path, "re");
-    if (f == NULL)
-        return errno == EACCES || errno == EPERM ? HIDDEN : ABSENT;
-    while (!found && fgets(line, sizeof(line), f) != NULL)
-        found = strstr(line, MODULE) != NULL;
-    fclose(f);
-    return found ? LOADED : ABSENT;
+    return has == 1 ? LOADED : has == -1 && (errno == EACCES || errno == EPERM) ? HIDDEN : ABSENT;
 }
 
 /* Processes beside the daemon that have the module loaded, by their user. */
 struct loaded {
+    uint64_t uid; /* of the daemon, */
+    struct place daemon;
     unsigned ours, roots, foreign; /* roots: httpd's parents */
     unsigned hidden;               /* of our user, and may have it loaded */
 };
 
-static void count_process(const char *pid, uint64_t uid, const struct place *daemon, struct loaded *n)
+static void count_process(void *ctx, const char *pid)
 {
+    struct loaded *n = ctx;
     const enum finding found = find_module(pid);
     char path[64];
     struct stat st;
 
     snprintf(path, sizeof(path), "/proc/%.20s", pid);
-    if (found == ABSENT || !may_be_beside(pid, daemon) || stat(path, &st) == -1)
+    if (found == ABSENT || !may_be_beside(pid, &n->daemon) || stat(path, &st) == -1)
         return;
     if (found == HIDDEN) {
-        n->hidden += st.st_uid == uid;
+        n->hidden += st.st_uid == n->uid;
         return;
     }
-    n->ours += st.st_uid == uid;
-    n->roots += st.st_uid == 0 && uid != 0;
-    n->foreign += st.st_uid != uid && st.st_uid != 0;
-}
-
-static void count_loaded(const struct check *c, uint64_t uid, struct loaded *n)
-{
-    DIR *proc = opendir("/proc");
-    struct place daemon;
-    struct dirent *e;
-
-    find_daemon(c, &daemon);
-    while (proc != NULL && (e = readdir(proc)) != NULL) {
-        if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
-            count_process(e->d_name, uid, &daemon, n);
-    }
-    if (proc != NULL)
-        closedir(proc);
+    n->ours += st.st_uid == n->uid;
+    n->roots += st.st_uid == 0 && n->uid != 0;
+    n->foreign += st.st_uid != n->uid && st.st_uid != 0;
 }
 
 static void check_maker(struct check *c, bool root_started_httpd)
@@ -284,7 +263,7 @@ static void check_maker(struct check *c, bool root_started_httpd)
             (unsigned)maker);
 }
 
-static void check_children(struct check *c, const struct loaded *n, uint64_t uid, uint64_t clients)
+static void check_children(struct check *c, const struct loaded *n, uint64_t clients)
 {
     if (n->ours > 0)
         say(c, GOOD, "%u processes of that user have mod_flashpache loaded", n->ours);
@@ -294,19 +273,19 @@ static void check_children(struct check *c, const struct loaded *n, uint64_t uid
         say(c, NOTE,
             "cannot see whether httpd has loaded mod_flashpache: the maps of processes of user %" PRIu64
             " are closed to a root without CAP_SYS_PTRACE: run this with it (docker exec --privileged), or on the host",
-            uid);
+            n->uid);
     else if (clients > 0)
         say(c, NOTE,
             "no process here of user %" PRIu64
             " has mod_flashpache loaded: the connected ones run in another container, whose httpd -M names its "
             "modules",
-            uid);
+            n->uid);
     else
         say(c, BAD,
             "no process of user %" PRIu64
             " has mod_flashpache loaded: LoadModule flashpache_module, and does httpd run as that user? Of one in "
             "another container only the connections show, after a request",
-            uid);
+            n->uid);
 }
 
 /* Without a refusal they are another httpd's, which has a daemon of its own or none. */
@@ -331,11 +310,12 @@ static void check_httpd(struct check *c)
     const uint64_t uid = ctl_value(c->reports.text[FP_REPORT_ABOUT], "uid");
     const uint64_t connections = ctl_value(c->reports.text[FP_REPORT_STATS], "connections");
     const uint64_t clients = connections > 1 ? connections - 1 : 0; /* one is this process's own */
-    struct loaded n = { 0 };
+    struct loaded n = { .uid = uid };
 
-    count_loaded(c, uid, &n);
+    find_daemon(c, &n.daemon);
+    ctl_each_process(count_process, &n);
     check_maker(c, n.roots > 0);
-    check_children(c, &n, uid, clients);
+    check_children(c, &n, clients);
     check_foreign(c, n.foreign);
     if (clients > 0)
         say(c, GOOD, "%" PRIu64 " connection%s", clients, clients == 1 ? "" : "s");

@@ -23,24 +23,6 @@
 
 static const char *const results[FP_FILES_RESULTS] = { "answered", "new", "doubt", "nobody" };
 
-/* True if a line of maps, or a variable of environ, has the library in it. */
-static bool has_library(const char *pid, const char *file, int delimiter)
-{
-    char path[64], *line = NULL;
-    size_t size = 0;
-    bool found = false;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%.20s/%s", pid, file);
-    f = fopen(path, "re");
-    while (f != NULL && !found && getdelim(&line, &size, delimiter, f) != -1)
-        found = strstr(line, LIBRARY) != NULL;
-    if (f != NULL)
-        fclose(f);
-    free(line);
-    return found;
-}
-
 static void read_counts(int directory, const char *number, struct ctl_php *p)
 {
     char link[sizeof(COUNTS_LINK) + 1];
@@ -73,29 +55,29 @@ static void find_counts(const char *pid, struct ctl_php *p)
         closedir(d);
 }
 
-static bool look(const char *pid, struct ctl_php *p)
+struct telling {
+    ctl_php_tell *tell;
+    void *ctx;
+};
+
+static void look(void *ctx, const char *pid)
 {
-    *p = (struct ctl_php){ .loaded = has_library(pid, "maps", '\n') };
+    const struct telling *t = ctx;
+    struct ctl_php p = { .loaded = ctl_process_has(pid, "maps", '\n', LIBRARY) == 1 };
+
     /* A worker has no environment. */
-    if (!p->loaded && !has_library(pid, "environ", '\0'))
-        return false;
-    p->pid = strtoul(pid, NULL, 10);
-    find_counts(pid, p);
-    return true;
+    if (!p.loaded && ctl_process_has(pid, "environ", '\0', LIBRARY) != 1)
+        return;
+    p.pid = strtoul(pid, NULL, 10);
+    find_counts(pid, &p);
+    t->tell(t->ctx, &p);
 }
 
 void ctl_php_each(ctl_php_tell *tell, void *ctx)
 {
-    DIR *proc = opendir("/proc");
-    struct ctl_php p;
-    struct dirent *e;
+    struct telling t = { tell, ctx };
 
-    while (proc != NULL && (e = readdir(proc)) != NULL) {
-        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && look(e->d_name, &p))
-            tell(ctx, &p);
-    }
-    if (proc != NULL)
-        closedir(proc);
+    ctl_each_process(look, &t);
 }
 
 /* ---- the command ---- */

@@ -19,6 +19,7 @@
 #include "ctl/ctl_json_report.h"
 #include "ctl/ctl_report.h"
 #include "shared/client.h"
+#include "wire/socket_path.h"
 
 #define DEFAULT_TIMEOUT_MS 5000
 #define MAX_TIMEOUT_MS     600000
@@ -311,7 +312,7 @@ static bool parse_arguments(struct arguments *a, int argc, char **argv)
 static const char *usual_socket(void)
 {
     for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {
-        if (ctl_listens(*path))
+        if (fp_socket_path_is_held(*path, NULL))
             return *path;
     }
     for (const char *const *path = ctl_usual_sockets; *path != NULL; path++) {

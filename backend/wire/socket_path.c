@@ -135,24 +135,22 @@ bool fp_socket_path_has_lock(const char *path, int lock)
 
 /* ---- the socket ---- */
 
-/* The process whose socket it is, while anybody holds that socket; 0: unknown; -1: nobody holds it. */
-static pid_t holder_of(const char *path)
+/* Another kind of socket is another program's. */
+bool fp_socket_path_is_held(const char *path, pid_t *maker_r)
 {
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct ucred peer = { .pid = 0 };
     socklen_t len = sizeof(peer);
     struct sockaddr_un addr;
-    bool held;
+    bool held = sock == -1
+                || (fp_unix_address(&addr, path)
+                    && (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0 || errno == EAGAIN
+                        || errno == EPROTOTYPE));
 
-    if (sock == -1 || !fp_unix_address(&addr, path))
-        return 0;
-    held = connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0;
-    if (held)
-        getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-    else if (errno == EAGAIN) /* its queue is full */
-        held = true;
+    if (held && maker_r != NULL)
+        *maker_r = getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
     fp_close(&sock);
-    return held ? peer.pid : -1;
+    return held;
 }
 
 bool fp_socket_path_clear(const char *path)
@@ -172,8 +170,7 @@ bool fp_socket_path_clear(const char *path)
                path);
         return false;
     }
-    holder = holder_of(path);
-    if (holder != -1) {
+    if (fp_socket_path_is_held(path, &holder)) {
         fp_log(FP_LOG_ERROR, 3,
                "another process (%d made the socket) already listens at %s: stop it "
                "(systemctl stop flashpached.socket flashpached.service), or choose another socket",

@@ -24,6 +24,9 @@ void fp_socket_path_sign_lock(const char *path, int lock);
 /* True if the lock file beside the path is still this one. */
 bool fp_socket_path_has_lock(const char *path, int lock);
 
+/* True if a process holds the socket at that path, or it cannot be found out; *maker_r (NULL: not wanted): the one that
+ * called listen(2), 0: unknown.  Else errno says why nobody can be reached. */
+bool fp_socket_path_is_held(const char *path, pid_t *maker_r);
 /* Removes a socket that an earlier daemon left.  False after logging why not, for example that somebody
  * listens there. */
 bool fp_socket_path_clear(const char *path);

@@ -128,6 +128,20 @@ START_TEST(one_at_which_somebody_listens_stays)
 }
 END_TEST
 
+/* Another program's may be of another kind. */
+START_TEST(a_socket_of_another_kind_stays)
+{
+    struct sockaddr_un addr;
+
+    sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert(fp_unix_address(&addr, path));
+    ck_assert_int_eq(bind(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    ck_assert_int_eq(listen(sock, 1), 0);
+    ck_assert(!fp_socket_path_clear(path));
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
 START_TEST(a_file_stays)
 {
     unit_write_file(path, "no socket");
@@ -194,6 +208,7 @@ int main(void)
     tcase_add_test(t, peers_pass_no_descriptors);
     tcase_add_test(t, one_that_was_left_behind_goes);
     tcase_add_test(t, one_at_which_somebody_listens_stays);
+    tcase_add_test(t, a_socket_of_another_kind_stays);
     tcase_add_test(t, a_file_stays);
     tcase_add_test(t, another_one_in_its_place);
     tcase_add_test(t, whose_directory);
