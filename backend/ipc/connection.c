@@ -193,11 +193,10 @@ void fp_connection_answer(struct fp_connection *conn, uint64_t id, const struct 
 
 void fp_connection_refuse(struct fp_connection *conn, uint64_t id, fp_status why)
 {
-    uint8_t buf[FP_FRAME_HEADER + FP_ANSWER_HEAD];
-    struct fp_writer w;
+    static struct fp_answer a;
 
-    fp_writer_init(&w, buf, sizeof(buf));
-    send_frame(conn, fp_refusal_encode(&w, id, why), &w, -1);
+    fp_answer_init(&a, why);
+    fp_connection_answer(conn, id, &a);
 }
 
 void fp_connection_pass(struct fp_connection *conn)
@@ -212,12 +211,6 @@ void fp_connection_reply(struct fp_connection *conn, uint64_t id, const struct f
 
     fp_writer_init(&w, buf, sizeof(buf));
     send_frame(conn, fp_reply_encode(&w, id, reply), &w, -1);
-}
-
-/* Sends a frame that carries a descriptor, into a socket that has room: nothing else was sent. */
-static fp_status give(const struct fp_connection *conn, fp_status encoded, const struct fp_writer *w, int fd)
-{
-    return encoded == FP_OK ? send_packet(conn, w, fd) : encoded;
 }
 
 /* Sends the greeting.  The set of events is this client's alone, so that it can spoil no other's. */
@@ -238,12 +231,12 @@ static fp_status welcome(struct fp_connection *conn, const struct fp_names *name
     fp_status st = FP_SYSTEM;
 
     fp_writer_init(&w, buf, sizeof(buf));
-    if (events != -1)
-        st = give(conn, fp_welcome_encode(&w, &hello), &w,
-                  fp_lease_table_generations_fd(conn->deps->tables->leases));
+    if (events != -1 && (st = fp_welcome_encode(&w, &hello)) == FP_OK)
+        st = send_packet(conn, &w, fp_lease_table_generations_fd(conn->deps->tables->leases));
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]) && st == FP_OK; i++) {
         fp_writer_init(&w, buf, sizeof(buf));
-        st = give(conn, fp_empty_encode(&w, rest[i].type, 0), &w, rest[i].fd);
+        fp_empty_encode(&w, rest[i].type, 0);
+        st = send_packet(conn, &w, rest[i].fd);
     }
     fp_close(&events);
     conn->state = READY;

@@ -219,22 +219,14 @@ void fp_put_step(struct fp_writer *w, const struct fp_step *s, unsigned n_names)
     fp_put_u32(w, s->generation);
 }
 
-static void put_head(struct fp_writer *w, fp_status status, enum fp_source source, int flags,
-                     unsigned n_names, unsigned n_steps)
-{
-    fp_put_u8(w, (uint8_t)status);
-    fp_put_u8(w, (uint8_t)source);
-    fp_put_u8(w, (uint8_t)flags);
-    fp_put_u8(w, (uint8_t)n_names);
-    fp_put_u8(w, (uint8_t)n_steps);
-}
-
 void fp_put_answer(struct fp_writer *w, const struct fp_answer *a)
 {
-    put_head(w, a->status, a->source,
-             (a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0) | (a->unchanged ? UNCHANGED : 0)
-                 | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0) | (a->watched ? WATCHED : 0),
-             a->n_names, a->n_steps);
+    fp_put_u8(w, (uint8_t)a->status);
+    fp_put_u8(w, (uint8_t)a->source);
+    fp_put_u8(w, (uint8_t)((a->fd != -1 ? HAS_FD : 0) | (a->local ? LOCAL : 0) | (a->unchanged ? UNCHANGED : 0)
+                           | (a->leasable ? LEASABLE : 0) | (a->content ? CONTENT : 0) | (a->watched ? WATCHED : 0)));
+    fp_put_u8(w, (uint8_t)a->n_names);
+    fp_put_u8(w, (uint8_t)a->n_steps);
     for (const struct fp_step *s = a->steps; s < a->steps + a->n_steps; s++)
         fp_put_step(w, s, a->n_names);
     /* A worker sends the content itself. */
@@ -246,13 +238,6 @@ fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_ans
 {
     fp_frame_begin(w, FP_FRAME_ANSWER, id);
     fp_put_answer(w, a);
-    return fp_frame_end(w);
-}
-
-fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why)
-{
-    fp_frame_begin(w, FP_FRAME_ANSWER, id);
-    put_head(w, why, FP_SOURCE_WORKER, 0, 0, 0);
     return fp_frame_end(w);
 }
 

@@ -15,7 +15,6 @@
 struct stat;
 
 #define FP_MAX_STEPS    64       /* components of a path, "/" included */
-#define FP_ANSWER_HEAD  5        /* bytes of an encoded answer in front of its steps */
 #define FP_CONTENT_MOST 1048576u /* bytes of a content: the most that content_file_max can be */
 
 struct fp_time {
@@ -152,8 +151,6 @@ bool fp_answer_is_unopened(const struct fp_answer *a);
 
 /* Writes a whole frame; it says that a descriptor goes along, but does not send it. */
 fp_status fp_answer_encode(struct fp_writer *w, uint64_t id, const struct fp_answer *a);
-/* Writes the frame of an answer without steps; why is the reason. */
-fp_status fp_refusal_encode(struct fp_writer *w, uint64_t id, fp_status why);
 /*
  * Reads the body of an ANSWER frame about a path of path_len bytes.  fd
  * came with the packet (-1: none): on FP_OK it is the answer's, else it
