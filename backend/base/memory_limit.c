@@ -3,11 +3,12 @@
 #include "base/memory_limit.h"
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 /* A limit that is no number ("max"), or a file that is not there, limits nothing. */
 static void take_limit(size_t *least, const char *directory, const char *file)
@@ -44,21 +45,6 @@ static void take_group(size_t *least, const char *mount, const char *group, cons
     }
 }
 
-/* True if the list of controllers has the one of memory. */
-static bool is_of_memory(const char *controllers, size_t len)
-{
-    while (len > 0) {
-        const char *comma = memchr(controllers, ',', len);
-        const size_t n = comma != NULL ? (size_t)(comma - controllers) : len;
-
-        if (n == strlen("memory") && memcmp(controllers, "memory", n) == 0)
-            return true;
-        controllers += n + (comma != NULL);
-        len -= n + (comma != NULL);
-    }
-    return false;
-}
-
 /* A line is "number:controllers:group"; version 2 has no controllers there. */
 static void take_line(size_t *least, const char *root, char *line)
 {
@@ -68,11 +54,12 @@ static void take_line(size_t *least, const char *root, char *line)
     if (group == NULL)
         return;
     controllers++;
-    line[strcspn(line, "\n")] = '\0';
+    *group = '\0';
+    group[1 + strcspn(group + 1, "\n")] = '\0';
     if (group == controllers) {
         snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup", root);
         take_group(least, mount, group + 1, "memory.max");
-    } else if (is_of_memory(controllers, (size_t)(group - controllers))) {
+    } else if (fp_text_has_option(controllers, "memory")) {
         snprintf(mount, sizeof(mount), "%s/sys/fs/cgroup/memory", root);
         take_group(least, mount, group + 1, "memory.limit_in_bytes");
     }

@@ -29,18 +29,6 @@ static bool take_u32(char **pos, char end, uint32_t *v_r)
     return true;
 }
 
-/* True if the option is among words with commas between them. */
-static bool has_option(const char *options, const char *option)
-{
-    const size_t len = strlen(option);
-
-    for (const char *p = options; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
-        if (strcspn(p, ",") == len && strncmp(p, option, len) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* True if the file system may take names that differ in case for each other.  Some types do unless an option
  * says otherwise, others do by an option. */
 static bool folds_names(const char *type, const char *options)
@@ -54,7 +42,7 @@ static bool folds_names(const char *type, const char *options)
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         found = found || strcmp(type, types[i]) == 0;
     for (size_t i = 0; i < sizeof(by_option) / sizeof(by_option[0]); i++)
-        found = found || has_option(options, by_option[i]);
+        found = found || fp_text_has_option(options, by_option[i]);
     return found;
 }
 
@@ -114,8 +102,8 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     row->mount.traits.folds = folds_names(type, options);
     row->mount.traits.processes = strcmp(type, "proc") == 0;
     row->mount.traits.automount = strcmp(type, "autofs") == 0;
-    row->mount.traits.names_are_mounted = row->mount.traits.automount && has_option(options, "indirect");
-    row->mount.traits.nosymfollow = has_option(fields[OPTIONS], "nosymfollow");
+    row->mount.traits.names_are_mounted = row->mount.traits.automount && fp_text_has_option(options, "indirect");
+    row->mount.traits.nosymfollow = fp_text_has_option(fields[OPTIONS], "nosymfollow");
     row->mount.dev = makedev(major_number, minor_number);
     row->parent = parent_id;
     return true;
@@ -171,21 +159,14 @@ static void drop_repeated(struct fp_mount_table *t)
     t->n = kept;
 }
 
+static int compare_id(const void *id, const void *row)
+{
+    return compare_numbers(*(const uint64_t *)id, ((const struct fp_mount_row *)row)->mount.id);
+}
+
 struct fp_mount_row *fp_mount_table_find(const struct fp_mount_table *t, uint64_t id)
 {
-    size_t low = 0, high = t->n;
-
-    while (low < high) {
-        const size_t mid = low + (high - low) / 2;
-
-        if (t->by_id[mid].mount.id == id)
-            return &t->by_id[mid];
-        if (t->by_id[mid].mount.id < id)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return NULL;
+    return t->n > 0 ? bsearch(&id, t->by_id, t->n, sizeof(*t->by_id), compare_id) : NULL;
 }
 
 /* The mount that our root directory lies on is not listed where the process sees a part of the tree only.

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define READ_AT_FIRST 65536 /* bytes; doubled as needed */
@@ -36,6 +37,17 @@ void fp_text_disarm(char *text)
         if (c1)
             *++c = '?';
     }
+}
+
+bool fp_text_has_option(const char *options, const char *option)
+{
+    const size_t len = strlen(option);
+
+    for (const char *p = options; *p != '\0'; p += strcspn(p, ","), p += *p == ',') {
+        if (strcspn(p, ",") == len && strncmp(p, option, len) == 0)
+            return true;
+    }
+    return false;
 }
 
 char *fp_text_read(int fd, size_t most, size_t *len_r)

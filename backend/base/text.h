@@ -2,6 +2,7 @@
 #ifndef FP_TEXT_H
 #define FP_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -13,6 +14,9 @@ void fp_text_escape(char *to, size_t size, const char *from, size_t len);
 
 /* Replaces what a terminal would obey by "?": control characters, in UTF-8 those above ASCII as well. */
 void fp_text_disarm(char *text);
+
+/* True if the option is among words with commas between them. */
+bool fp_text_has_option(const char *options, const char *option);
 
 /* Reads all that follows fd's offset into a terminated string, for free(), its length in *len_r.  NULL with errno;
  * EFBIG: it is more than most bytes. */
