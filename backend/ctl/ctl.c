@@ -127,21 +127,3 @@ bool ctl_absolute(const char *path, char *buf)
     ctl_complain("\"%s\" is not a path: it is empty or longer than %d bytes", path, FP_MAX_PATH);
     return false;
 }
-
-enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path, uint64_t *count)
-{
-    static uint8_t buf[FP_MAX_FRAME];
-    const struct fp_control question = {
-        .op = FP_CONTROL_PURGE, .scope = scope, .path = path, .path_len = strlen(path)
-    };
-    struct fp_reply reply;
-    fp_status st = fp_client_control(ctl->client, &question, &reply, buf);
-
-    if (st != FP_OK)
-        return ctl_no_daemon(ctl, st);
-    *count += reply.count;
-    if (reply.status == FP_OK)
-        return CTL_DONE;
-    ctl_complain("%s was not forgotten: %s", path, fp_status_text(reply.status));
-    return CTL_FAILED;
-}

@@ -49,10 +49,6 @@ void ctl_each_process(void (*each)(void *ctx, const char *pid), void *ctx);
  * cannot be opened. */
 int ctl_process_has(const char *pid, const char *file, int delimiter, const char *text);
 
-/* Purges a path in normal form ("" with FP_SCOPE_ALL) and adds the number of its entries to
- * *count.  Reports failures. */
-enum ctl_exit ctl_purge(const struct ctl *ctl, enum fp_scope scope, const char *path, uint64_t *count);
-
 /* Puts the path in normal form, relative ones below the working directory, into buf, which has
  * FP_MAX_PATH + 1 bytes.  Symbolic links stay.  False after saying why not. */
 bool ctl_absolute(const char *path, char *buf);

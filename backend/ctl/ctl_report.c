@@ -45,7 +45,8 @@ static enum ctl_exit read_parts(const struct ctl *ctl, enum fp_report what, FILE
     return CTL_FAILED;
 }
 
-char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r)
+/* The whole report, terminated, the caller's; NULL after a message, with the exit status in *rc_r. */
+static char *read_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r)
 {
     char *text = NULL;
     size_t size = 0;
@@ -68,7 +69,7 @@ enum ctl_exit ctl_read_reports(const struct ctl *ctl, const enum fp_report *want
 
     memset(r, 0, sizeof(*r));
     for (; rc == CTL_DONE && *wanted != 0; wanted++)
-        r->text[*wanted] = ctl_report(ctl, *wanted, &rc);
+        r->text[*wanted] = read_report(ctl, *wanted, &rc);
     return rc;
 }
 

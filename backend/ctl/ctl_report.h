@@ -13,10 +13,6 @@
 #include "shared/judge.h"
 #include "shared/report.h"
 
-/* Reads the whole report, terminated, the caller's to free.  NULL after a message, with the exit status
- * in *rc_r. */
-char *ctl_report(const struct ctl *ctl, enum fp_report what, enum ctl_exit *rc_r);
-
 /* Reads several, of which 0 ends the list, until one fails; the rest stays NULL. */
 struct ctl_reports {
     char *text[FP_REPORTS + 1]; /* by enum fp_report */

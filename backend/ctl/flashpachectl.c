@@ -54,18 +54,27 @@ static void say_unknown(const char *path)
         printf("nothing was known of %s: %s\n", ctl_name(path, strlen(path)), strerror(errno));
 }
 
+/* what: NULL with FP_SCOPE_ALL.  Reports failures. */
 static enum ctl_exit purge_one(const struct ctl *ctl, const char *what, uint64_t *count)
 {
-    char path[FP_MAX_PATH + 1];
-    const uint64_t before = *count;
-    enum ctl_exit rc;
+    static uint8_t buf[FP_MAX_FRAME];
+    char path[FP_MAX_PATH + 1] = "";
+    struct fp_control question = { .op = FP_CONTROL_PURGE, .scope = ctl->scope, .path = path };
+    struct fp_reply reply;
+    fp_status st;
 
-    if (!ctl_absolute(what, path))
+    if (what != NULL && !ctl_absolute(what, path))
         return CTL_FAILED;
-    rc = ctl_purge(ctl, ctl->scope, path, count);
-    if (rc == CTL_DONE && *count == before)
+    question.path_len = strlen(path);
+    st = fp_client_control(ctl->client, &question, &reply, buf);
+    if (st != FP_OK)
+        return ctl_no_daemon(ctl, st);
+    *count += reply.count;
+    if (reply.status != FP_OK)
+        ctl_complain("%s was not forgotten: %s", path, fp_status_text(reply.status));
+    else if (what != NULL && reply.count == 0)
         say_unknown(path);
-    return rc;
+    return reply.status == FP_OK ? CTL_DONE : CTL_FAILED;
 }
 
 static enum ctl_exit purge(const struct ctl *ctl, char **paths)
@@ -77,7 +86,7 @@ static enum ctl_exit purge(const struct ctl *ctl, char **paths)
     if ((*paths == NULL) != all)
         return misused("purge takes paths, or --all");
     if (all)
-        rc = ctl_purge(ctl, FP_SCOPE_ALL, "", &count);
+        rc = purge_one(ctl, NULL, &count);
     for (; *paths != NULL && rc != CTL_NO_DAEMON; paths++) {
         one = purge_one(ctl, *paths, &count);
         if (one != CTL_DONE)

@@ -55,14 +55,16 @@ static void read_line(const char *line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const enum fp_report wanted[] = { FP_REPORT_STATS, 0 };
     const struct ctl ctl = { .socket = "/fuzz" };
-    enum ctl_exit rc;
+    struct ctl_reports r;
     char *text, *next, *line, word[16];
 
     if (size > FP_MAX_REPORT || (size > 0 && (data[size - 1] != '\n' || memchr(data, '\0', size) != NULL)))
         return 0;
     said = (struct fp_reply){ .status = FP_OK, .text = (const char *)data, .text_len = size };
-    text = ctl_report(&ctl, FP_REPORT_STATS, &rc);
+    FUZZ_MUST(ctl_read_reports(&ctl, wanted, &r) == CTL_DONE);
+    text = r.text[FP_REPORT_STATS];
     FUZZ_MUST(text != NULL && strlen(text) == 2 * size);
     ctl_value(text, "hits");
     if (ctl_word(text, "version", word, sizeof(word)))
@@ -70,6 +72,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     next = text;
     while ((line = ctl_next_line(&next)) != NULL)
         read_line(line);
-    free(text);
+    ctl_free_reports(&r);
     return 0;
 }

@@ -37,13 +37,14 @@ enum ctl_exit ctl_no_daemon(const struct ctl *ctl, fp_status why)
 
 START_TEST(a_report_is_put_together)
 {
+    static const enum fp_report wanted[] = { FP_REPORT_STATS, 0 };
     const struct ctl ctl = { .socket = "/s" };
-    enum ctl_exit rc;
+    struct ctl_reports r;
     char room[8], *text;
 
     fails = false;
-    text = ctl_report(&ctl, FP_REPORT_STATS, &rc);
-    ck_assert_int_eq((int)rc, CTL_DONE);
+    ck_assert_int_eq((int)ctl_read_reports(&ctl, wanted, &r), CTL_DONE);
+    text = r.text[FP_REPORT_STATS];
     ck_assert_str_eq(text, "hits 12\nhits_more 7\nversion 0.1\n");
     ck_assert_uint_eq(ctl_value(text, "hits"), 12);
     ck_assert_uint_eq(ctl_value(text, "hits_more"), 7);
@@ -51,10 +52,10 @@ START_TEST(a_report_is_put_together)
     ck_assert(ctl_word(text, "version", room, sizeof(room)));
     ck_assert_str_eq(room, "0.1");
     ck_assert(!ctl_word(text, "version", room, 3));
-    free(text);
+    ctl_free_reports(&r);
     fails = true;
-    ck_assert_ptr_null(ctl_report(&ctl, FP_REPORT_STATS, &rc));
-    ck_assert_int_eq((int)rc, CTL_NO_DAEMON);
+    ck_assert_int_eq((int)ctl_read_reports(&ctl, wanted, &r), CTL_NO_DAEMON);
+    ck_assert_ptr_null(r.text[FP_REPORT_STATS]);
 }
 END_TEST
 
