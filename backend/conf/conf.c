@@ -566,25 +566,28 @@ static void warn_of_timeouts(const struct fp_conf *conf)
             conf->lookup_timeout_ms, conf->mount_timeout_ms);
 }
 
-static struct loaded *create(void)
+/* name: of the file, NULL: there is none.  Takes the descriptor.  looks_up: as in take_file(). */
+static struct fp_conf *load(const char *name, int fd, char *const *overrides, size_t n, bool looks_up)
 {
     struct loaded *l = calloc(1, sizeof(*l));
+    struct fp_conf *conf = l != NULL ? &l->conf : NULL;
 
-    if (l == NULL)
+    if (l == NULL) {
+        fp_close(&fd);
         return NULL;
+    }
     set_defaults(&whole, &l->conf);
     set_defaults(&fleet, &l->fleet);
-    return l;
+    if ((name != NULL && !take_file(l, fd, name, looks_up)) || !override(l, overrides, n, looks_up))
+        fp_conf_destroy(&conf);
+    return conf;
 }
 
 struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
 {
-    struct loaded *l = create();
-    struct fp_conf *conf = l != NULL ? &l->conf : NULL;
+    struct fp_conf *conf = load(file, file != NULL ? open(file, O_RDONLY | O_CLOEXEC) : -1, overrides, n, true);
 
-    if (l != NULL
-        && ((file != NULL && !take_file(l, open(file, O_RDONLY | O_CLOEXEC), file, true))
-            || !override(l, overrides, n, true) || take_identity(conf) == -1))
+    if (conf != NULL && take_identity(conf) == -1)
         fp_conf_destroy(&conf);
     if (conf != NULL)
         warn_of_timeouts(conf);
@@ -593,32 +596,22 @@ struct fp_conf *fp_conf_load(const char *file, char *const *overrides, size_t n)
 
 struct fp_conf *fp_conf_read(const char *file, bool *socket_given_r)
 {
-    struct loaded *l = create();
-    struct fp_conf *conf = l != NULL ? &l->conf : NULL;
+    struct fp_conf *conf = load(file, open(file, O_RDONLY | O_CLOEXEC), NULL, 0, true);
 
-    *socket_given_r = false;
-    if (l != NULL && !take_file(l, open(file, O_RDONLY | O_CLOEXEC), file, true))
-        fp_conf_destroy(&conf);
-    if (conf == NULL)
-        return NULL;
-    *socket_given_r = (l->given & 1) != 0; /* its row is the first */
-    warn_of_timeouts(conf);
+    *socket_given_r = conf != NULL && (((struct loaded *)conf)->given & 1) != 0; /* its row is the first */
+    if (conf != NULL)
+        warn_of_timeouts(conf);
     return conf;
 }
 
 struct fp_conf *fp_conf_reload(int fd, const struct fp_conf *now, char *const *overrides, size_t n)
 {
-    struct loaded *l = create();
-    struct fp_conf *conf = l != NULL ? &l->conf : NULL;
+    struct fp_conf *conf = load("the configuration", fd, overrides, n, false);
 
-    if (l == NULL) {
-        close(fd);
-        return NULL;
+    if (conf != NULL) {
+        conf->uid = now->uid;
+        conf->gid = now->gid;
     }
-    conf->uid = now->uid;
-    conf->gid = now->gid;
-    if (!take_file(l, fd, "the configuration", false) || !override(l, overrides, n, false))
-        fp_conf_destroy(&conf);
     return conf;
 }
 
