@@ -183,19 +183,3 @@ apr_bucket *fp_file_bucket_of_content(const struct fp_contents_view *contents, a
     }
     return apr_bucket_heap_create(buf, (apr_size_t)length, apr_bucket_free, list);
 }
-
-apr_bucket *fp_file_bucket_of_small(struct fp_file *file, apr_off_t length, bool map, apr_bucket_alloc_t *list)
-{
-    /* The byte more shows whether the file has grown. */
-    const apr_size_t most = (apr_size_t)length + 1;
-    char *buf;
-
-    if (length > FP_FILE_SMALL || (map && length >= FP_FILE_MAP_LEAST))
-        return NULL;
-    buf = apr_bucket_alloc(most, list);
-    if (fp_file_read(file, buf, most, 0) != length) {
-        apr_bucket_free(buf);
-        return NULL;
-    }
-    return apr_bucket_heap_create(buf, (apr_size_t)length, apr_bucket_free, list);
-}

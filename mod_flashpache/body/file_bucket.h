@@ -31,10 +31,6 @@ struct fp_file;
 apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_size_t length, bool map,
                                   apr_bucket_alloc_t *list);
 
-/* A bucket with the bytes of a file of at most FP_FILE_SMALL bytes, if it has this very length now. NULL otherwise,
- * and where mapping is better and map allows it. */
-apr_bucket *fp_file_bucket_of_small(struct fp_file *file, apr_off_t length, bool map, apr_bucket_alloc_t *list);
-
 /* A bucket with the content at that position (contents.h), of length bytes. NULL: it is gone. */
 apr_bucket *fp_file_bucket_of_content(const struct fp_contents_view *contents, apr_uint64_t at,
                                       apr_off_t length, apr_bucket_alloc_t *list);

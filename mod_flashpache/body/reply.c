@@ -8,6 +8,7 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <sys/stat.h>
+#include <util_filter.h>
 
 #include "body/agreement.h"
 #include "body/file_bucket.h"
@@ -123,20 +124,19 @@ bool fp_reply_look_again(request_rec *r, const struct fp_request *q)
     return true;
 }
 
-apr_bucket *fp_reply_whole(const request_rec *r, const struct fp_request *q, bool map)
+apr_bucket *fp_reply_body(request_rec *r, const struct fp_request *q, bool map)
 {
     const struct fp_held *h = q->held;
+    const struct fp_meta *m = fp_step_target(fp_held_last(h));
     apr_bucket_alloc_t *list = r->connection->bucket_alloc;
 
-    if (h->file == NULL) {
-        const struct fp_meta *m = fp_step_target(fp_held_last(h));
-
+    if (h->file == NULL)
         return m != NULL && m->size == (apr_uint64_t)r->finfo.size
                    ? fp_file_bucket_of_content(fp_lease_view_contents(h->view), h->answer->content_at,
                                                r->finfo.size, list)
                    : NULL;
-    }
-    return r->header_only ? NULL : fp_file_bucket_of_small(h->file, r->finfo.size, map, list);
+    map = !r->header_only && fp_reply_look_again(r, q) && map;
+    return fp_file_bucket_create(h->file, 0, (apr_size_t)r->finfo.size, map, list);
 }
 
 bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)
@@ -145,10 +145,25 @@ bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)
     apr_size_t n;
     apr_status_t rv;
 
-    if (!fp_file_bucket_reads(e) || r->header_only || apr_table_get(r->headers_in, "Range") != NULL)
+    if (!fp_file_bucket_reads(e) || r->header_only
+        || (e->length > FP_FILE_SMALL && apr_table_get(r->headers_in, "Range") != NULL))
         return true;
     rv = apr_bucket_read(e, &data, &n, APR_BLOCK_READ);
     return rv == APR_SUCCESS || rv == APR_EOF;
+}
+
+int fp_reply_send(request_rec *r, apr_bucket_brigade *bb)
+{
+    conn_rec *c = r->connection;
+    apr_status_t rv;
+
+    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
+    rv = ap_pass_brigade(r->output_filters, bb);
+    apr_brigade_cleanup(bb);
+    if (rv == APR_SUCCESS || r->status != HTTP_OK || c->aborted)
+        return OK;
+    ap_log_rerror(APLOG_MARK, APLOG_DEBUG, rv, r, "FP0102: sending %s failed", r->filename);
+    return AP_FILTER_ERROR;
 }
 
 bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool plain, fp_log_denied *log_denied,

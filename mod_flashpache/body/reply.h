@@ -67,12 +67,15 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool pl
 /* Sets the headers of r->finfo, as core does. */
 void fp_reply_set_headers(request_rec *r);
 
-/* A bucket with all of the answer's file. NULL: its bytes are sent otherwise; of a
- * content that is still to be read: it is gone. */
-apr_bucket *fp_reply_whole(const request_rec *r, const struct fp_request *q, bool map);
+/* A bucket with all of the answer's file, after a look at its length of now; map: it may be mapped. NULL: the content
+ * is gone. */
+apr_bucket *fp_reply_body(request_rec *r, const struct fp_request *q, bool map);
 
 /* False: the first bytes of the body cannot be read. So a file system that
  * died after the daemon's look shows while httpd can still report it. */
 bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e);
+
+/* Ends the brigade of the body, and passes it on. Returns what the handler returns. */
+int fp_reply_send(request_rec *r, apr_bucket_brigade *bb);
 
 #endif

@@ -9,13 +9,10 @@
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <util_filter.h>
 
 #include "body/agreement.h"
-#include "body/file_apr.h"
 #include "body/file_bucket.h"
 #include "body/reply.h"
 #include "question/again.h"
@@ -25,6 +22,7 @@
 #include "question/lookup.h"
 #include "question/request.h"
 #include "walk/walk.h"
+#include "wire/packet.h"
 
 APLOG_USE_MODULE(flashpache);
 
@@ -35,13 +33,6 @@ APLOG_USE_MODULE(flashpache);
 
 #define HAS_READ_BUF_SIZE                                                                                    \
     (AP_MODULE_MAGIC_AT_LEAST(20120211, 97) && (APU_MAJOR_VERSION > 1 || APU_MINOR_VERSION >= 6))
-
-static unsigned etag_bits(const request_rec *r)
-{
-    const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
-
-    return (unsigned)((d->etag_bits & ~d->etag_remove) | d->etag_add);
-}
 
 /*
  * True for Content-MD5 and entity tags of the content: core makes them by reading the file through
@@ -56,7 +47,7 @@ static bool wants_content(const request_rec *r)
         return true;
 #endif
 #ifdef ETAG_DIGEST
-    if ((etag_bits(r) & ETAG_DIGEST) != 0)
+    if ((((d->etag_bits & ~d->etag_remove) | d->etag_add) & ETAG_DIGEST) != 0)
         return true;
 #endif
     return (d->content_md5 & 1) != 0;
@@ -77,62 +68,6 @@ static bool is_plain(const request_rec *r)
     return r->method_number == M_GET && r->finfo.filetype == APR_REG
            && (apr_uint64_t)r->finfo.size <= APR_SIZE_MAX / 2
            && (!has_path_info(r) || r->used_path_info == AP_REQ_ACCEPT_PATH_INFO) && !wants_content(r);
-}
-
-static void set_header(request_rec *r, const char *name, const char *value)
-{
-    apr_table_setn(r->headers_out, name, apr_pstrdup(r->pool, value));
-}
-
-/* True if the entity tag is made of the file's metadata alone; of its content it is not (wants_content). */
-static bool has_plain_etag(const request_rec *r)
-{
-    /* The tag of a file of a second or less is weak.  Former releases of httpd take the response's time, not
-     * the file's. */
-    return r->vlist_validator == NULL && r->mtime == r->finfo.mtime
-           && r->request_time - r->finfo.mtime > APR_USEC_PER_SEC
-           && apr_table_get(r->headers_out, "ETag") == NULL;
-}
-
-/* Keeps the headers that httpd has formatted, for later responses that send the file. */
-static void remember_headers(const request_rec *r, struct fp_file *file)
-{
-    const char *modified = apr_table_get(r->headers_out, "Last-Modified"),
-               *length = apr_table_get(r->headers_out, "Content-Length"),
-               *etag = apr_table_get(r->headers_out, "ETag");
-    struct fp_headers *h;
-
-    if (modified == NULL || length == NULL || etag == NULL)
-        return;
-    h = malloc(sizeof(*h) + strlen(etag) + 1);
-    if (h == NULL)
-        return;
-    apr_cpystrn(h->last_modified, modified, sizeof(h->last_modified));
-    apr_cpystrn(h->length, length, sizeof(h->length));
-    h->etag_bits = etag_bits(r);
-    strcpy(h->etag, etag);
-    fp_file_set_headers(file, h);
-}
-
-/* Sets the headers by the file's formatted copies, where httpd would format the same; file may be NULL. */
-static void set_headers(request_rec *r, struct fp_file *file)
-{
-    const struct fp_headers *known = file != NULL ? fp_file_headers(file) : NULL;
-    bool plain;
-
-    ap_update_mtime(r, r->finfo.mtime);
-    plain = file != NULL && fp_file_is_shared(file) && has_plain_etag(r) && !r->assbackwards;
-    if (!plain || known == NULL || known->etag_bits != etag_bits(r)) {
-        fp_reply_set_headers(r);
-        if (plain && known == NULL)
-            remember_headers(r, file);
-        return;
-    }
-    set_header(r, "Last-Modified", known->last_modified);
-    set_header(r, "ETag", known->etag);
-    ap_set_accept_ranges(r);
-    r->clength = r->finfo.size;
-    set_header(r, "Content-Length", known->length);
 }
 
 static bool is_secondary(const conn_rec *c)
@@ -197,20 +132,6 @@ static bool may_map_file(const request_rec *r, const struct fp_request *q)
            && fp_file_may_be_mapped(q->held->file, r->filename, m->dev, m->ino);
 }
 
-/* NULL: the content is gone. */
-static apr_bucket *body_of(request_rec *r, const struct fp_request *q)
-{
-    struct fp_file *file = q->held->file;
-    bool map = !r->header_only && may_map_file(r, q);
-    apr_bucket *e = fp_reply_whole(r, q, map);
-
-    if (e != NULL || file == NULL)
-        return e;
-    if (r->header_only || !fp_reply_look_again(r, q))
-        map = false;
-    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, r->connection->bucket_alloc);
-}
-
 /*
  * Larger files, in bytes, need APR's bucket so that a thread does not wait for the client over all
  * of them. Core of 2.4.47 and later waits over what is mapped, 4 MiB at a time, whoever mapped it.
@@ -256,13 +177,22 @@ static void read_more_at_once(const request_rec *r, apr_bucket *e, bool filtered
 #endif
 }
 
-/* Fills in *use_r. False: no such bucket is wanted, or none can be opened. Nothing was inserted then. */
-static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb,
-                              bool filtered, struct fp_file_use **use_r)
+/* Core reads such a file by its descriptor's offset, so each response opens one of its own. It may fail. */
+static apr_status_t open_own(const request_rec *r, const struct fp_file *file, bool sendfile, apr_file_t **own)
+{
+    char name[FP_FD_NAME];
+
+    fp_fd_name(name, fp_file_descriptor(file));
+    return apr_file_open(own, name, APR_FOPEN_READ | (sendfile ? APR_FOPEN_SENDFILE_ENABLED : 0), 0, r->pool);
+}
+
+/* False: no such bucket is wanted, or none can be opened. Nothing was inserted then. */
+static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bucket_brigade *bb, bool filtered)
 {
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
     const bool sendfile = d->enable_sendfile == ENABLE_SENDFILE_ON;
     struct fp_file *file = q->held->file;
+    apr_file_t *own;
     apr_off_t first;
     apr_bucket *e;
     bool map;
@@ -276,11 +206,9 @@ static bool insert_apr_bucket(request_rec *r, const struct fp_request *q, apr_bu
     /* A file system of another machine may have died under the answer. A read before
      * the header usually shows it (fp_reply_can_be_read). */
     first = fp_file_is_local(file) ? 0 : filtered ? (apr_off_t)core_piece(r) : FIRST_PIECE;
-    if (r->finfo.size <= first)
+    if (r->finfo.size <= first || open_own(r, file, sendfile, &own) != APR_SUCCESS)
         return false;
-    e = fp_file_apr_append(bb, file, first, r->finfo.size - first, sendfile, r, use_r);
-    if (e == NULL)
-        return false;
+    e = apr_brigade_insert_file(bb, own, first, r->finfo.size - first, r->pool);
     if (first > 0)
         APR_BRIGADE_INSERT_HEAD(
             bb, fp_file_bucket_create(file, 0, (apr_size_t)first, false, r->connection->bucket_alloc));
@@ -313,13 +241,12 @@ static int send_file(request_rec *r, const struct fp_request *q)
     apr_bucket_brigade *bb = apr_brigade_create(r->pool, c->bucket_alloc);
     int condition = ap_meets_conditions(r);
     const bool filtered = is_filtered(r);
-    struct fp_file_use *use = NULL;
-    apr_status_t rv;
+    int status;
 
     if (condition != OK) {
         r->status = condition;
-    } else if (!insert_apr_bucket(r, q, bb, filtered, &use)) {
-        apr_bucket *body = body_of(r, q);
+    } else if (!insert_apr_bucket(r, q, bb, filtered)) {
+        apr_bucket *body = fp_reply_body(r, q, !r->header_only && may_map_file(r, q));
 
         if (body == NULL)
             return fp_again_serve(r);
@@ -331,17 +258,10 @@ static int send_file(request_rec *r, const struct fp_request *q)
         apr_brigade_cleanup(bb);
         return fp_again_serve(r);
     }
-    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
-    rv = ap_pass_brigade(r->output_filters, bb);
-    apr_brigade_cleanup(bb);
-    if (rv != APR_SUCCESS && use != NULL)
-        fp_file_apr_broke(use);
+    status = fp_reply_send(r, bb);
     if (condition == OK && r->finfo.size < CORE_KEEPS && !r->header_only)
         send_now(c);
-    if (rv == APR_SUCCESS || r->status != HTTP_OK || c->aborted)
-        return OK;
-    ap_log_rerror(APLOG_MARK, APLOG_DEBUG, rv, r, "FP0102: sending %s failed", r->filename);
-    return AP_FILTER_ERROR;
+    return status;
 }
 
 static void log_denied(request_rec *r, int error)
@@ -436,6 +356,6 @@ int fp_respond(request_rec *r)
     status = fp_reply_take_body(r);
     if (status != OK)
         return status;
-    set_headers(r, q->held->file);
+    fp_reply_set_headers(r);
     return send_file(r, q);
 }

@@ -72,10 +72,11 @@
 /* 2.0 and 2.2 differ in what their handler for files returns. */
 #if AP_MODULE_MAGIC_AT_LEAST(20051115, 0)
 #define FP_CONDITION_IS_RETURNED 0
-#define FP_FILTER_ERROR          AP_FILTER_ERROR
 #else
+#include <util_filter.h>
 #define FP_CONDITION_IS_RETURNED 1
-#define FP_FILTER_ERROR          HTTP_INTERNAL_SERVER_ERROR
+#undef AP_FILTER_ERROR
+#define AP_FILTER_ERROR HTTP_INTERNAL_SERVER_ERROR
 #endif
 
 #if !FP_HTTPD_24

@@ -5,7 +5,6 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <stdbool.h>
-#include <util_filter.h>
 
 #include "body/file_bucket.h"
 #include "body/reply.h"
@@ -34,41 +33,12 @@ static bool may_map(const request_rec *r, const struct fp_request *q)
     const core_dir_config *d = ap_get_core_module_config(r->per_dir_config);
     const struct fp_meta *m = fp_step_target(fp_held_last(q->held));
 
-    return d->enable_mmap != ENABLE_MMAP_OFF && r->finfo.size >= FP_FILE_MAP_LEAST
+    return q->held->file != NULL && d->enable_mmap != ENABLE_MMAP_OFF && r->finfo.size >= FP_FILE_MAP_LEAST
            && fp_file_may_be_mapped(q->held->file, r->filename, m->dev, m->ino);
-}
-
-/* NULL: the content is gone. */
-static apr_bucket *body_of(request_rec *r, const struct fp_request *q, bool map)
-{
-    struct fp_file *file = q->held->file;
-    apr_bucket *e = fp_reply_whole(r, q, map);
-
-    if (e != NULL || file == NULL)
-        return e;
-    if (!r->header_only && !fp_file_is_local(file))
-        (void)fp_reply_look_again(r, q);
-    return fp_file_bucket_create(file, 0, (apr_size_t)r->finfo.size, map, r->connection->bucket_alloc);
-}
-
-static int pass(request_rec *r, apr_bucket_brigade *bb)
-{
-    conn_rec *c = r->connection;
-    apr_status_t rv;
-
-    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(c->bucket_alloc));
-    rv = ap_pass_brigade(r->output_filters, bb);
-    apr_brigade_cleanup(bb);
-    if (rv == APR_SUCCESS || r->status != HTTP_OK || c->aborted)
-        return OK;
-    ap_log_rerror(APLOG_MARK, APLOG_DEBUG, rv, r, "FP0102: sending %s failed", r->filename);
-    return FP_FILTER_ERROR;
 }
 
 static int send_file(request_rec *r, const struct fp_request *q)
 {
-    const struct fp_file *file = q->held->file;
-    const bool local = file != NULL && fp_file_is_local(file) && fp_reply_look_again(r, q);
     apr_bucket_brigade *bb;
     apr_bucket *e;
     int condition;
@@ -81,9 +51,9 @@ static int send_file(request_rec *r, const struct fp_request *q)
     bb = apr_brigade_create(r->pool, r->connection->bucket_alloc);
     if (condition != OK) {
         r->status = condition;
-        return pass(r, bb);
+        return fp_reply_send(r, bb);
     }
-    e = body_of(r, q, local && !r->header_only && may_map(r, q));
+    e = fp_reply_body(r, q, !r->header_only && may_map(r, q));
     if (e == NULL)
         return fp_again_serve(r);
     APR_BRIGADE_INSERT_TAIL(bb, e);
@@ -91,7 +61,7 @@ static int send_file(request_rec *r, const struct fp_request *q)
         apr_brigade_cleanup(bb);
         return fp_again_serve(r);
     }
-    return pass(r, bb);
+    return fp_reply_send(r, bb);
 }
 
 static void log_denied(request_rec *r, int error)

@@ -17,8 +17,6 @@
 
 #define KEEP_LEAST    ((size_t)256 * 1024) /* bytes; such a file stays mapped from the first response */
 #define MAPPINGS_MOST 32768u                   /* half of what vm.max_map_count usually allows */
-#define SPARES        8                        /* own descriptors that a file keeps for later responses */
-#define NONE          (-1)
 
 enum mappable { NOT_LOOKED, MAPPABLE, NOT_MAPPABLE };
 
@@ -29,12 +27,7 @@ struct fp_file {
     atomic_int mappable;                  /* enum mappable */
     atomic_bool served;                   /* a response has sent it before */
     _Atomic(struct fp_mapping *) mapping; /* of all of it; NULL: not mapped yet */
-    atomic_int spares[SPARES];            /* NONE: there is none */
-    _Atomic(struct fp_headers *) headers; /* NULL: not known yet */
 };
-
-static unsigned own_most;
-static atomic_uint own_descriptors; /* in use and spare */
 
 static atomic_uint descriptors;
 static atomic_uint mappings;
@@ -70,8 +63,6 @@ struct fp_file *fp_file_create(int fd, bool local)
     }
     atomic_init(&file->references, 1);
     file->fd = fd;
-    for (unsigned i = 0; i < SPARES; i++)
-        atomic_init(&file->spares[i], NONE);
     file->local = local;
     atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     return file;
@@ -111,40 +102,6 @@ static void unmap(struct fp_mapping *m)
     free(m);
 }
 
-void fp_file_close_own(int *fd)
-{
-    fp_close(fd);
-    atomic_fetch_sub_explicit(&own_descriptors, 1, memory_order_relaxed);
-}
-
-static int take_spare(struct fp_file *file)
-{
-    int fd = NONE;
-
-    for (unsigned i = 0; i < SPARES && fd == NONE; i++)
-        fd = atomic_exchange(&file->spares[i], NONE);
-    return fd;
-}
-
-static bool keep_spare(struct fp_file *file, int fd)
-{
-    int none = NONE;
-
-    for (unsigned i = 0; i < SPARES; i++, none = NONE) {
-        if (atomic_compare_exchange_strong(&file->spares[i], &none, fd))
-            return true;
-    }
-    return false;
-}
-
-static void close_spares(struct fp_file *file)
-{
-    int fd;
-
-    while ((fd = take_spare(file)) != NONE)
-        fp_file_close_own(&fd);
-}
-
 /* Acquire pairs with the store of the thread that filled the mapping in. */
 struct fp_mapping *fp_file_mapping(const struct fp_file *file)
 {
@@ -169,68 +126,7 @@ void fp_file_release(struct fp_file **fp)
     unmap(fp_file_mapping(file));
     fp_close(&file->fd);
     atomic_fetch_sub_explicit(&descriptors, 1, memory_order_relaxed);
-    close_spares(file);
-    free(atomic_load_explicit(&file->headers, memory_order_relaxed));
     free(file);
-}
-
-/* ---- descriptors of one response ---- */
-
-void fp_file_set_own_most(unsigned most)
-{
-    own_most = most;
-}
-
-unsigned fp_file_own_descriptors(void)
-{
-    return atomic_load_explicit(&own_descriptors, memory_order_relaxed);
-}
-
-int fp_file_open_own(struct fp_file *file)
-{
-    char name[FP_FD_NAME];
-    int fd;
-
-    fd = take_spare(file);
-    if (fd != NONE)
-        return fd;
-    fp_fd_name(name, file->fd);
-    do {
-        fd = open(name, O_RDONLY | O_CLOEXEC);
-    } while (fd == -1 && errno == EINTR);
-    if (fd != -1)
-        atomic_fetch_add_explicit(&own_descriptors, 1, memory_order_relaxed);
-    return fd;
-}
-
-void fp_file_give_back(struct fp_file *file, int *fd)
-{
-    if (fp_file_own_descriptors() <= own_most && keep_spare(file, *fd))
-        *fd = -1;
-    else
-        fp_file_close_own(fd);
-}
-
-/* ---- headers ---- */
-
-bool fp_file_is_shared(const struct fp_file *file)
-{
-    return atomic_load_explicit(&file->references, memory_order_relaxed) > 1;
-}
-
-const struct fp_headers *fp_file_headers(const struct fp_file *file)
-{
-    /* Acquire pairs with the store that published the text. */
-    return atomic_load_explicit(&file->headers, memory_order_acquire);
-}
-
-void fp_file_set_headers(struct fp_file *file, struct fp_headers *headers)
-{
-    struct fp_headers *none = NULL;
-
-    if (!atomic_compare_exchange_strong_explicit(&file->headers, &none, headers, memory_order_release,
-                                                 memory_order_relaxed))
-        free(headers);
 }
 
 /* ---- bytes ---- */

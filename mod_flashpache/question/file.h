@@ -36,8 +36,6 @@ struct fp_mapping {
 struct fp_file *fp_file_create(int fd, bool local);
 /* Adds a reference, which fp_file_release() drops. */
 void fp_file_retain(struct fp_file *file);
-/* True if there is another reference: it is kept for later requests. */
-bool fp_file_is_shared(const struct fp_file *file);
 /* Drops *file's reference and leaves NULL; the last one closes. */
 void fp_file_release(struct fp_file **file);
 
@@ -74,34 +72,6 @@ const struct fp_mapping *fp_file_keep_mapped(struct fp_file *file, size_t length
 /* Maps these bytes; the offset must be a page's, and the caller unmaps them. NULL: the file is not
  * local, is shorter, or cannot be mapped. */
 void *fp_file_map(const struct fp_file *file, off_t offset, size_t length);
-
-/*
- * A descriptor of the file whose offset nobody else uses. It is one that a response gave back, or is
- * opened, which asks the file system. -1: none can be opened. It belongs to the caller, who gives
- * it back.
- */
-int fp_file_open_own(struct fp_file *file);
-/* Leaves -1. The descriptor is kept for a later response, and closed where there are enough. It takes no
- * lock, because a signal handler may end a child. */
-void fp_file_give_back(struct fp_file *file, int *fd);
-/* Closes a descriptor that no response should use again, and leaves -1. */
-void fp_file_close_own(int *fd);
-/* The most of such descriptors, in use or not, with which another one is kept; 0 at first. */
-void fp_file_set_own_most(unsigned most);
-/* The number of those in use and kept. */
-unsigned fp_file_own_descriptors(void);
-
-/*
- * The headers of a response that sends the whole file, as httpd formatted them once. NULL: not known yet. Setting
- * takes the memory, which malloc() made; the first ones stay.
- */
-struct fp_headers {
-    char last_modified[32], length[24];
-    unsigned etag_bits; /* of FileETag */
-    char etag[];
-};
-const struct fp_headers *fp_file_headers(const struct fp_file *file);
-void fp_file_set_headers(struct fp_file *file, struct fp_headers *headers);
 
 /* The number of descriptors that all files hold now. */
 unsigned fp_file_descriptors(void);

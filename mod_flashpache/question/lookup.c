@@ -462,7 +462,6 @@ int fp_lookup_begin(request_rec *r)
         return DECLINED;
     }
     status = look_up(r, settings, path, len);
-    fp_counters_set_usage(&(struct fp_usage){
-        fp_open_files_count(), fp_file_descriptors() + fp_file_own_descriptors(), fp_file_mapped() });
+    fp_counters_set_usage(&(struct fp_usage){ fp_open_files_count(), fp_file_descriptors(), fp_file_mapped() });
     return status;
 }

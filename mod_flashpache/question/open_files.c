@@ -15,7 +15,6 @@
 
 #define SWEEP_MS          1000u /* a removed file that is open takes its room on the disk */
 #define DESCRIPTORS_SHARE 4     /* kept files may have one in so many descriptors of the process */
-#define OWN_PART          2     /* and responses half as many beside these */
 
 struct key {
     uint64_t view; /* its number */
@@ -41,7 +40,6 @@ void fp_open_files_init(unsigned most, void (*wake_sweeper)(unsigned ms))
     most_descriptors = UINT_MAX;
     if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
-    fp_file_set_own_most(most_descriptors / OWN_PART);
     files = fp_child_cache_create(most, SIZE_MAX);
     wake = wake_sweeper;
 }

@@ -78,32 +78,13 @@ START_TEST(reads_in_pieces)
 {
     assert_pieces(content_bucket(20000), 20000, 8000);
     make_file(20000, true);
-    assert_pieces(fp_file_bucket_of_small(file, 20000, false, list), 20000, 8000);
+    assert_pieces(fp_file_bucket_create(file, 0, 20000, false, list), 20000, 8000);
     make_file(300 * KIB, true);
     assert_pieces(fp_file_bucket_create(file, 0, 300 * KIB, false, list), 300 * KIB, 8000);
     make_file(300 * KIB, false);
     assert_pieces(fp_file_bucket_create(file, 0, 300 * KIB, true, list), 300 * KIB, 4 * MIB);
     make_file(9 * MIB, true);
     assert_pieces(fp_file_bucket_create(file, 0, 9 * MIB, true, list), 9 * MIB, 4 * MIB);
-}
-END_TEST
-
-static struct fp_headers *headers(const char *etag)
-{
-    struct fp_headers *h = calloc(1, sizeof(*h) + strlen(etag) + 1);
-
-    ck_assert_ptr_nonnull(h);
-    strcpy(h->etag, etag);
-    return h;
-}
-
-START_TEST(the_first_headers_stay)
-{
-    make_file(20000, true);
-    ck_assert_ptr_null(fp_file_headers(file));
-    fp_file_set_headers(file, headers("one"));
-    fp_file_set_headers(file, headers("two"));
-    ck_assert_str_eq(fp_file_headers(file)->etag, "one");
 }
 END_TEST
 
@@ -115,7 +96,6 @@ static Suite *make_suite(void)
     tcase_add_test(t, content_that_is_gone);
     tcase_add_test(t, content_needs_no_descriptor);
     tcase_add_test(t, reads_in_pieces);
-    tcase_add_test(t, the_first_headers_stay);
     return s;
 }
 
