@@ -26,10 +26,9 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define SENDFILE_LEAST ((apr_off_t)16 * 1024) /* bytes; below this, opening costs more than copying */
-#define FIRST_PIECE    SENDFILE_LEAST         /* read before the header; less than FlushMaxThreshold */
-#define PIECE          ((apr_size_t)32 * 1024)
-#define CORE_KEEPS     4096 /* bytes; core's output filter holds back less than this */
+#define FIRST_PIECE ((apr_off_t)16 * 1024) /* read before the header; less than FlushMaxThreshold */
+#define PIECE       ((apr_size_t)32 * 1024)
+#define CORE_KEEPS  4096 /* bytes; core's output filter holds back less than this */
 
 #define HAS_READ_BUF_SIZE                                                                                    \
     (AP_MODULE_MAGIC_AT_LEAST(20120211, 97) && (APU_MAJOR_VERSION > 1 || APU_MINOR_VERSION >= 6))
@@ -147,18 +146,15 @@ static apr_off_t most_without_apr_bucket(bool map)
 #endif
 }
 
-/* Core uses sendfile for APR's file buckets alone, and they spare an event worker a wait. A stale
- * answer's file system may not be asked, and a new descriptor asks it. */
+/* Core uses sendfile for APR's file buckets alone, and they spare an event worker a wait. A stale answer's file system
+ * may not be asked, and a new descriptor asks it. To open one costs more than to copy a small file. */
 static bool may_use_apr_bucket(const request_rec *r, const struct fp_request *q, bool sendfile)
 {
     const struct fp_file *file = q->held->file;
-    apr_off_t least = FP_FILE_SMALL;
     int async = 0;
 
-    if (file != NULL && sendfile && fp_file_is_local(file))
-        least = SENDFILE_LEAST;
     return file != NULL && !fp_held_is_stale(q->held) && !r->header_only && r->main == NULL
-           && !is_secondary(r->connection) && r->finfo.size > least
+           && !is_secondary(r->connection) && r->finfo.size > FP_FILE_SMALL
            && (sendfile || (ap_mpm_query(AP_MPMQ_IS_ASYNC, &async) == APR_SUCCESS && async));
 }
 
