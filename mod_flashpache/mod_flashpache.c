@@ -34,7 +34,6 @@
 #include "walk/expression.h"
 #include "walk/intercept.h"
 #include "walk/multiviews.h"
-#include "walk/names.h"
 #include "walk/php_calls.h"
 #include "walk/rewrite.h"
 #include "walk/walk.h"
@@ -113,14 +112,10 @@ static apr_status_t end_counters(void *unused)
 
 static void start_child(apr_pool_t *p, server_rec *s)
 {
-    const struct fp_settings *settings = fp_settings_of(s);
-
     if (!fp_start_child(p, s, obstacle()))
         return;
-    if (settings->open_files > 0)
-        fp_names_init();
     if (fp_child_client != NULL)
-        fp_intercept_begin(s, settings->intercepted);
+        fp_intercept_begin(s, fp_settings_of(s)->intercepted);
     fp_counters_begin_child();
     apr_pool_cleanup_register(p, NULL, end_counters, apr_pool_cleanup_null);
 }

@@ -8,12 +8,16 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
+#include "files/names.h"
 #include "question/finfo.h"
 #include "question/held.h"
 #include "question/lookup.h"
 #include "question/request.h"
-#include "walk/names.h"
+#include "setup/settings.h"
+#include "shared/lease_table.h"
 #include "wire/answer.h"
 
 static bool negotiates; /* mod_negotiation is loaded */
@@ -79,9 +83,32 @@ static void hide_option(request_rec *r)
     r->per_dir_config = record->shown;
 }
 
-static bool begins(const char *name, const char *text)
+/* True if the answer is as current as the file system itself, and about a directory that is no link: no event for a
+ * link reports a change of its target. */
+static bool is_current(const struct fp_held *dir)
 {
-    return strncmp(name, text, strlen(text)) == 0;
+    const struct fp_step *last = fp_held_last(dir);
+    const uint64_t now_ms = fp_now_ms();
+
+    return !fp_held_is_stale(dir) && last->end == dir->path_len && last->status == FP_OK && S_ISDIR(last->self.mode)
+           && dir->view != NULL && fp_lease_view_is_current(dir->view, now_ms)
+           && fp_lease_view_is_valid(dir->view, last->slot, last->generation, now_ms);
+}
+
+/* False also where the names are unknown. Then the directory is unreadable, too large, or was changed a moment ago, or
+ * only a question would show its changes. */
+static bool has_none(const struct fp_held *dir, const char *begin)
+{
+    const size_t len = strlen(begin);
+    const struct dirent64 *entry;
+    struct fp_files_names *n = is_current(dir) ? fp_files_names_of(dir->view, dir->path, dir->path_len, fp_held_last(dir)) : NULL;
+    bool none = n != NULL;
+    size_t at = 0;
+
+    while (none && (entry = fp_files_names_next(n, &at)) != NULL)
+        none = strncmp(entry->d_name, begin, len) != 0;
+    fp_files_names_release(&n);
+    return none;
 }
 
 int fp_multiviews_before(request_rec *r)
@@ -96,7 +123,8 @@ int fp_multiviews_before(request_rec *r)
         return DECLINED;
     if (fp_step_target(fp_held_last(dir)) != NULL)
         renew_times(r, fp_step_target(fp_held_last(dir)));
-    if (!wants_digest(r) && fp_names_has_none(dir, begins, apr_pstrcat(r->pool, name + 1, ".", NULL))) {
+    if (fp_settings_of(r->server)->open_files > 0 && !wants_digest(r)
+        && has_none(dir, apr_pstrcat(r->pool, name + 1, ".", NULL))) {
         find_nothing(r);
         hide_option(r);
     }
