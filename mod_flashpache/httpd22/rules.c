@@ -18,30 +18,6 @@ static const core_dir_config *section_core(const apr_array_header_t *sections, i
 
 /* ---- AllowOverride ---- */
 
-bool fp_overrides_allow(const server_rec *s, bool *lists_r)
-{
-    const core_server_config *core = ap_get_core_module_config(s->module_config);
-    bool some = false, none_at_top = false;
-
-    *lists_r = false;
-    for (int i = 0; i < core->sec_dir->nelts; i++) {
-        const core_dir_config *d = section_core(core->sec_dir, i);
-
-#if FP_HTTPD_24
-        if (d->override_list != NULL && !apr_is_empty_table(d->override_list))
-            some = *lists_r = true;
-#endif
-        if (d->override & OR_UNSET)
-            continue;
-        if (d->override != OR_NONE)
-            some = true;
-        else if (d->d != NULL && strcmp(d->d, "/") == 0)
-            none_at_top = true;
-    }
-    /* Without a section for "/" core looks for access files down to the first that forbids them. */
-    return some || !none_at_top;
-}
-
 static void add_override(struct fp_rules *rules, int override)
 {
     for (unsigned i = 0; i < rules->n_overrides; i++) {
