@@ -396,22 +396,6 @@ static const char *add_intercepted(cmd_parms *cmd, void *dir, const char *name)
     return NULL;
 }
 
-/*
- * The directives of mod_flashpache_srpt, which was once part of this module. httpd calls every
- * module that has a directive, when all modules are loaded.
- */
-static const char *needs_srpt(cmd_parms *cmd, void *dir, const char *args)
-{
-    (void)dir;
-    (void)args;
-    if (ap_find_linked_module("mod_flashpache_srpt.c") != NULL)
-        return NULL;
-    return apr_psprintf(cmd->pool,
-                        "%s: mod_flashpache_srpt is not loaded; add \"LoadModule "
-                        "flashpache_srpt_module " FP_MODULE_DIR "/mod_flashpache_srpt.so\"",
-                        cmd->cmd->name);
-}
-
 /* httpd's macros call every kind of handler through one function type. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-function-type"
@@ -451,8 +435,6 @@ const command_rec fp_directives[] = {
     AP_INIT_TAKE1("FlashpacheAdmission", set_number, (void *)&admission_number, RSRC_CONF,
                   "the number of the look at which the daemon is told of a file; until then children look "
                   "themselves (8, or 1 with less than 2 GiB of memory)"),
-    AP_INIT_RAW_ARGS("FlashpacheSchedule", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
-    AP_INIT_RAW_ARGS("FlashpachePriorities", needs_srpt, NULL, RSRC_CONF, "see mod_flashpache_srpt"),
     { NULL }
 };
 #pragma GCC diagnostic pop

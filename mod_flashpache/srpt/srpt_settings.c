@@ -81,16 +81,6 @@ static const char *set_bounds(cmd_parms *cmd, void *dir, int argc, char *const a
     return NULL;
 }
 
-static const char *refuse_values(cmd_parms *cmd, void *dir, const char *args)
-{
-    (void)dir;
-    (void)args;
-    return apr_psprintf(cmd->pool,
-                        "%s is no directive any more: leave it out; classes have the priorities 1, 2 and so on, which "
-                        "the priomap of a queueing discipline may order in another way",
-                        cmd->cmd->name);
-}
-
 /* httpd's macros call every kind of handler through one function type. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-function-type"
@@ -99,7 +89,6 @@ const command_rec fp_srpt_directives[] = {
                   "SRPT: a socket's priority is by what remains of its response; Off: untouched"),
     AP_INIT_TAKE_ARGV("FlashpachePriorities", set_bounds, NULL, RSRC_CONF,
                       "ascending sizes at which priorities change (1K 2K 5K 20K 50K)"),
-    AP_INIT_RAW_ARGS("FlashpachePriorityValues", refuse_values, NULL, RSRC_CONF, "(no directive any more)"),
     { NULL }
 };
 #pragma GCC diagnostic pop

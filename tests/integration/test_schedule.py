@@ -310,7 +310,6 @@ def test_only_the_virtual_host_that_wants_it(scheduled, base, lab, root):
     ("FlashpachePriorities 1G", "such as 500, 20K or 1M"),
     ("FlashpachePriorities", "give 1 to 6 sizes, not 0"),
     ("FlashpachePriorities 1 2 3 4 5 6 7", "give 1 to 6 sizes, not 7"),
-    ("FlashpachePriorityValues 1 2", "leave it out"),
 ])
 def test_mistakes_are_told(lab, root, module_path, text, complaint):
     server = lab.stock(f"wrong{abs(hash(text))}", root, module=module_path, config=text + "\n")
@@ -336,13 +335,6 @@ def test_loaded_alone_and_in_both_orders(lab, base, root, module_path, names):
     found = priorities(server, base / "trace", lambda: exchange(server.port, request("GET", "/5000.bin")))
     server.stop()
     assert found == [3]
-
-
-def test_what_is_missing_is_named(lab, root, module_path):
-    done = load(lab, "alone", root, ["flashpache"], module_path).check()
-    assert done.returncode != 0
-    assert re.search(r'FlashpacheSchedule: mod_flashpache_srpt is not loaded; add "LoadModule flashpache_srpt_module '
-                     r'/\S+/mod_flashpache_srpt.so"', done.stderr)
 
 
 def test_other_classes(scheduled, base):
