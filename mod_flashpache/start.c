@@ -134,7 +134,7 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
 {
     const struct fp_settings *settings = fp_settings_of(s);
     struct fp_client_settings client = { .path = settings->socket,
-                                         .timeout_ms = (uint32_t)(settings->timeout / 1000),
+                                         .timeout_ms = (uint32_t)settings->timeout_ms,
                                          .names = settings->names,
                                          .tells_names = true };
     int threads = 1, children = 0;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define READ_AT_FIRST 65536 /* bytes; doubled as needed */
@@ -71,4 +72,40 @@ char *fp_text_read(int fd, size_t most, size_t *len_r)
     text[len] = '\0';
     *len_r = len;
     return text;
+}
+
+static int unit_ms(const char *unit)
+{
+    if (strcasecmp(unit, "ms") == 0)
+        return 1;
+    if (unit[0] == '\0' || strcasecmp(unit, "s") == 0)
+        return 1000;
+    return strcasecmp(unit, "min") == 0 || strcasecmp(unit, "mi") == 0 ? 60000 : 0;
+}
+
+int fp_text_ms(const char *text, int most)
+{
+    char *unit;
+    const long n = strtol(text, &unit, 10);
+    const int ms = unit != text ? unit_ms(unit) : 0;
+
+    return ms > 0 && n > 0 && n <= most / ms ? (int)n * ms : -1;
+}
+
+char *fp_text_line(char *buf, size_t size, const char **at, const char *end)
+{
+    size_t n = (size_t)(end - *at);
+    const char *nl;
+
+    if (n == 0)
+        return NULL;
+    if (n > size - 1)
+        n = size - 1;
+    nl = memchr(*at, '\n', n);
+    if (nl != NULL)
+        n = (size_t)(nl + 1 - *at);
+    memcpy(buf, *at, n);
+    buf[n] = '\0';
+    *at += n;
+    return buf;
 }

@@ -22,4 +22,11 @@ bool fp_text_has_option(const char *options, const char *option);
  * EFBIG: it is more than most bytes. */
 char *fp_text_read(int fd, size_t most, size_t *len_r);
 
+/* The milliseconds of "500ms", "2s", "1min" or "2" (seconds), from 1 to most; -1: the text is no such time. */
+int fp_text_ms(const char *text, int most);
+
+/* As fgets(), from the text between *at and end: one line with its end, cut to size, which is at least 2. Moves *at.
+ * NULL: all is read. */
+char *fp_text_line(char *buf, size_t size, const char **at, const char *end);
+
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "wire/packet.h"
 
 #define USUAL_TIMEOUT_MS 10000
@@ -209,32 +210,19 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
     return NULL;
 }
 
-/* The milliseconds of 500ms, 2s or 2; -1: it is no time. */
-static long milliseconds_of(const char *arg)
-{
-    char *end;
-    long n = strtol(arg, &end, 10);
-
-    if (end == arg || n < 0 || n > MOST_TIMEOUT_MS)
-        return -1;
-    if (strcasecmp(end, "ms") == 0)
-        return n;
-    return end[0] == '\0' || strcasecmp(end, "s") == 0 ? n * 1000 : -1;
-}
-
 static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
 {
     const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-    const long ms = milliseconds_of(arg);
+    const int ms = fp_text_ms(arg, MOST_TIMEOUT_MS);
 
     (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (ms < 1 || ms > MOST_TIMEOUT_MS)
+    if (ms == -1)
         return ap_psprintf(cmd->pool,
                            "FlashpacheTimeout %s: give a time from 1ms to 60s, such as 500ms or 2 (seconds)",
                            arg);
-    fp_settings_of(cmd->server)->timeout_ms = (int)ms;
+    fp_settings_of(cmd->server)->timeout_ms = ms;
     return NULL;
 }
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <apr_allocator.h>
 #include <apr_strings.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 /* An allocator of its own, since a pool's default one belongs to the process and may have no lock. */
 apr_status_t fp_compat_unmanaged_pool(apr_pool_t **pool)
@@ -26,34 +23,6 @@ apr_status_t fp_compat_unmanaged_pool(apr_pool_t **pool)
 }
 
 #if !FP_HTTPD_24
-
-/* ---- FlashpacheTimeout ---- */
-
-apr_status_t fp_compat_timeout(const char *text, apr_interval_time_t *timeout, const char *unit)
-{
-    static const struct {
-        const char *name;
-        apr_interval_time_t us;
-    } units[] = { { "ms", 1000 },
-                  { "s", APR_USEC_PER_SEC },
-                  { "mi", 60 * APR_USEC_PER_SEC },
-                  { "min", 60 * APR_USEC_PER_SEC },
-                  { "h", 3600 * APR_USEC_PER_SEC } };
-    char *end;
-    const apr_int64_t n = strtoll(text, &end, 10);
-
-    if (end == text || n < 0)
-        return APR_EGENERAL;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcasecmp(*end != '\0' ? end : unit, units[i].name) != 0)
-            continue;
-        if (n > APR_INT64_C(0x7fffffffffffffff) / units[i].us)
-            return APR_EGENERAL;
-        *timeout = n * units[i].us;
-        return APR_SUCCESS;
-    }
-    return APR_EGENERAL;
-}
 
 /* ---- ap_pcfg_open_custom() ---- */
 

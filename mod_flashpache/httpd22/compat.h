@@ -80,9 +80,6 @@
 #endif
 
 #if !FP_HTTPD_24
-apr_status_t fp_compat_timeout(const char *text, apr_interval_time_t *timeout, const char *unit);
-#define ap_timeout_parameter_parse fp_compat_timeout
-
 /* 2.4's callbacks give a status, those of 2.2 a character or the line. */
 ap_configfile_t *fp_compat_open_custom(apr_pool_t *p, const char *descr, void *param,
                                        apr_status_t (*getch)(char *ch, void *param),

@@ -8,6 +8,7 @@
 #include <http_log.h>
 #include <stddef.h>
 
+#include "base/text.h"
 #include "setup/admission.h"
 #include "setup/daemon.h"
 #include "setup/overrides.h"
@@ -15,12 +16,11 @@
 
 APLOG_USE_MODULE(flashpache);
 
-#define USUAL_TIMEOUT    apr_time_from_sec(10)
+#define USUAL_TIMEOUT_MS 10000
 #define USUAL_PARSED     500
 #define USUAL_OPEN_FILES 2000
 #define MOST_KEPT        1000000
-#define LEAST_TIMEOUT    (apr_time_from_sec(1) / 1000)
-#define MOST_TIMEOUT     apr_time_from_sec(60)
+#define MOST_TIMEOUT_MS  60000
 
 bool fp_settings_allow_status(const request_rec *r)
 {
@@ -109,8 +109,8 @@ static void set_defaults(apr_pool_t *p, struct fp_settings *n)
         n->socket = FP_DEFAULT_SOCKET;
     if (n->program == NULL)
         n->program = FP_DAEMON_PROGRAM;
-    if (n->timeout == 0)
-        n->timeout = USUAL_TIMEOUT;
+    if (n->timeout_ms == 0)
+        n->timeout_ms = USUAL_TIMEOUT_MS;
     if (n->parsed == -1)
         n->parsed = USUAL_PARSED;
     if (n->open_files == -1)
@@ -319,34 +319,20 @@ static const char *set_socket(cmd_parms *cmd, void *dir, const char *path)
     return NULL;
 }
 
-/* httpd's own parser takes 10ms5 and 2sheep for times. */
-static int is_time(const char *arg)
-{
-    static const char *const units[] = { "", "ms", "s", "mi", "min", "h" };
-    const char *unit = arg + strspn(arg, "0123456789");
-
-    for (size_t i = 0; unit != arg && i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcasecmp(unit, units[i]) == 0)
-            return 1;
-    }
-    return 0;
-}
-
 static const char *set_timeout(cmd_parms *cmd, void *dir, const char *arg)
 {
     const char *wrong = ap_check_cmd_context(cmd, GLOBAL_ONLY);
-    apr_interval_time_t t = 0;
+    const int ms = fp_text_ms(arg, MOST_TIMEOUT_MS);
 
     (void)dir;
     if (wrong != NULL)
         return wrong;
-    if (!is_time(arg) || ap_timeout_parameter_parse(arg, &t, "s") != APR_SUCCESS || t < LEAST_TIMEOUT
-        || t > MOST_TIMEOUT)
+    if (ms == -1)
         return apr_psprintf(cmd->pool,
                             "FlashpacheTimeout %s: give a time from 1ms to 60s, "
                             "such as 500ms or 2 (seconds)",
                             arg);
-    fp_settings_of(cmd->server)->timeout = t;
+    fp_settings_of(cmd->server)->timeout_ms = ms;
     return NULL;
 }
 

@@ -34,7 +34,7 @@ struct fp_settings {
     int external;                    /* main server only: enum fp_daemon_is; -1: not set */
     const char *program;             /* main server only: FlashpacheDaemonProgram; NULL: not set */
     const char *configuration;       /* main server only: FlashpacheDaemonConfig; NULL: none */
-    apr_interval_time_t timeout;     /* main server only; 0: not set */
+    int timeout_ms;                  /* main server only; 0: not set */
     apr_array_header_t *excluded;    /* of const char *: path prefixes, normal form */
     int parsed;                      /* main server only: FlashpacheHtaccess; -1: not set */
     int open_files;                  /* main server only: FlashpacheLeases, open files of a child; -1: not set */

@@ -26,6 +26,37 @@ START_TEST(text_table)
 }
 END_TEST
 
+START_TEST(times)
+{
+    static const struct {
+        const char *text;
+        int ms;
+    } table[] = { { "500ms", 500 }, { "1MS", 1 },     { "2", 2000 },      { "2s", 2000 },    { "60", 60000 },
+                  { "1min", 60000 }, { "1mi", 60000 }, { "60000ms", 60000 }, { "60001ms", -1 }, { "61", -1 },
+                  { "2min", -1 },   { "0", -1 },      { "-3", -1 },       { "soon", -1 },    { "", -1 },
+                  { "ms", -1 },     { "10ms5", -1 },  { "2sheep", -1 },   { "12parsecs", -1 }, { "1h", -1 },
+                  { "99999999999999999999", -1 } };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        ck_assert_int_eq(fp_text_ms(table[i].text, 60000), table[i].ms);
+}
+END_TEST
+
+START_TEST(lines)
+{
+    static const char text[] = "one\n\nlonger line\nend";
+    const char *at = text, *const end = text + sizeof(text) - 1;
+    char buf[7];
+
+    ck_assert_str_eq(fp_text_line(buf, sizeof(buf), &at, end), "one\n");
+    ck_assert_str_eq(fp_text_line(buf, sizeof(buf), &at, end), "\n");
+    ck_assert_str_eq(fp_text_line(buf, sizeof(buf), &at, end), "longer");
+    ck_assert_str_eq(fp_text_line(buf, sizeof(buf), &at, end), " line\n");
+    ck_assert_str_eq(fp_text_line(buf, sizeof(buf), &at, end), "end");
+    ck_assert_ptr_null(fp_text_line(buf, sizeof(buf), &at, end));
+}
+END_TEST
+
 START_TEST(never_more_than_there_is_room_for)
 {
     for (size_t size = 1; size < 40; size++) {
@@ -99,6 +130,8 @@ static Suite *make_suite(void)
     tcase_add_loop_test(t, text_table, 0, (int)(sizeof(texts) / sizeof(texts[0])));
     tcase_add_test(t, disarmed);
     tcase_add_loop_test(t, read_whole, 0, 6);
+    tcase_add_test(t, times);
+    tcase_add_test(t, lines);
     tcase_add_test(t, never_more_than_there_is_room_for);
     return s;
 }
