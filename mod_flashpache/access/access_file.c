@@ -11,24 +11,17 @@
 #include <sys/vfs.h>
 
 #include "access/htaccess_pure.h"
-#include "question/file.h"
+#include "base/text.h"
 #include "question/held.h"
 #include "question/lookup.h"
 #include "question/request.h"
 #include "question/shared.h"
 #include "setup/settings.h"
 #include "shared/client.h"
-#include "shared/contents.h"
-#include "shared/lease_table.h"
 #include "wire/answer.h"
 #include "wire/server_clock.h"
 
 /* ---- which file ---- */
-
-bool fp_access_file_is_same(const struct fp_access *a, const struct fp_access *b)
-{
-    return a->status == FP_OK && fp_access_equal(a, b);
-}
 
 int fp_access_file_of(const request_rec *r, const struct fp_request *q, const struct fp_step *s)
 {
@@ -86,52 +79,11 @@ static apr_status_t content_getch(char *ch, void *param)
     return APR_SUCCESS;
 }
 
-/* Gives one line with its end, cut to size. */
 static apr_status_t content_gets(void *buf, apr_size_t size, void *param)
 {
     struct fp_access_text *c = param;
-    apr_size_t n = (apr_size_t)(c->end - c->pos);
-    const char *nl;
 
-    if (n == 0)
-        return APR_EOF;
-    if (n > size - 1)
-        n = size - 1;
-    nl = memchr(c->pos, '\n', n);
-    if (nl != NULL)
-        n = (apr_size_t)(nl + 1 - c->pos);
-    memcpy(buf, c->pos, n);
-    ((char *)buf)[n] = '\0';
-    c->pos += n;
-    return APR_SUCCESS;
-}
-
-/* False as well for an answer without a file: it may be of another moment. */
-static bool is_file_of(const struct fp_access *x, const struct fp_answer *a)
-{
-    const struct fp_meta *m = fp_step_target(&a->steps[a->n_steps - 1]);
-    struct fp_access found;
-
-    if (m == NULL)
-        return false;
-    found = fp_access_of(m);
-    return fp_access_file_is_same(x, &found);
-}
-
-/* NULL: the content is unavailable, or its length differs from the answer's. */
-static struct fp_access_text *read_content(apr_pool_t *p, const struct fp_held *h, apr_size_t size)
-{
-    struct fp_access_text *c = apr_palloc(p, sizeof(*c));
-    char *text = apr_palloc(p, size + 1);
-
-    c->pos = text;
-    c->end = text + size;
-    if (h->file != NULL)
-        return fp_contents_read_file(fp_file_descriptor(h->file), text, size) ? c : NULL;
-    return fp_held_has_file(h)
-                   && fp_contents_view_read(fp_lease_view_contents(h->view), h->answer->content_at, text, size)
-               ? c
-               : NULL;
+    return fp_text_line(buf, size, &c->pos, c->end) != NULL ? APR_SUCCESS : APR_EOF;
 }
 
 bool fp_access_file_is_pure(const request_rec *r, const char *path, const struct fp_access_text *c)
@@ -153,12 +105,16 @@ struct fp_access_text *fp_access_file_fetch(const request_rec *r, const char *pa
 {
     struct fp_held h = { .path = path, .path_len = strlen(path) };
     struct fp_access_text *c = NULL;
+    char *text;
 
     if (!S_ISREG(x->mode) || x->size > FP_ACCESS_FILE_MOST || !fp_path_is_normal(path, h.path_len))
         return NULL;
     h.answer = fp_request_buf(r);
-    if (find_answer(&h) == FP_OK && is_file_of(x, h.answer))
-        c = read_content(r->pool, &h, (apr_size_t)x->size);
+    text = apr_palloc(r->pool, (apr_size_t)x->size + 1);
+    if (find_answer(&h) == FP_OK && fp_held_read_access_file(&h, x, text)) {
+        c = apr_palloc(r->pool, sizeof(*c));
+        *c = (struct fp_access_text){ text, text + x->size };
+    }
     fp_held_end(&h);
     return c;
 }

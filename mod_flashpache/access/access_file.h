@@ -15,9 +15,6 @@ struct fp_step;
 
 #define FP_ACCESS_FILE_MOST ((apr_size_t)1024 * 1024) /* bytes; larger ones are core's */
 
-/* True if a is there, and b is the same file, unchanged. */
-bool fp_access_file_is_same(const struct fp_access *a, const struct fp_access *b);
-
 /*
  * The directory's access file that core would take: the first that is there, if those before it are
  * absent. -1: there is none, or it is unknown.

@@ -131,8 +131,7 @@ struct fp_parsed *fp_parsed_find(const request_rec *r, const struct fp_request *
     struct fp_parsed *p = (struct fp_parsed *)fp_child_cache_get(cache, key, len);
 
     if (p == NULL
-        || (p->name == name && fp_access_file_is_same(&p->access, &s->access[name])
-            && is_confirmed(r, p, q, s)))
+        || (p->name == name && fp_access_equal(&p->access, &s->access[name]) && is_confirmed(r, p, q, s)))
         return p;
     fp_child_cache_drop(cache, &p->item);
     fp_item_release(&p->item);

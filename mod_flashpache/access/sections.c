@@ -289,12 +289,12 @@ struct fp_merged fp_sections_merge_with(apr_pool_t *p, server_rec *s, const stru
 static bool is_whole_file(const request_rec *r, const struct fp_request *q)
 {
     const struct fp_held *h = q->held;
-    const struct fp_meta *m = fp_step_target(fp_held_last(h));
+    const struct fp_meta *m = fp_held_target(h);
 
     return r->main == NULL && r->prev == NULL && r->finfo.filetype == APR_NOFILE
            && r->per_dir_config == r->server->lookup_defaults
            && (r->path_info == NULL || r->path_info[0] == '\0') && m != NULL && S_ISREG(m->mode)
-           && fp_held_last(h)->end == h->path_len && strlen(r->filename) == h->path_len
+           && strlen(r->filename) == h->path_len
            && memcmp(r->filename, h->path, h->path_len) == 0;
 }
 

@@ -6,12 +6,10 @@
 #include <http_config.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "httpd13/lookup13.h"
 #include "httpd13/settings.h"
-#include "question/file.h"
 #include "question/held.h"
-#include "shared/contents.h"
-#include "shared/lease_table.h"
 
 #define CONTENT_MOST (1u << 20) /* bytes; larger ones are core's */
 
@@ -37,49 +35,11 @@ static int content_getch(void *param)
     return c->pos != c->end ? (unsigned char)*c->pos++ : EOF;
 }
 
-/* As fgets(): one line with its end, cut to size. */
 static void *content_gets(void *buf, size_t size, void *param)
 {
     struct content *c = param;
-    size_t n = (size_t)(c->end - c->pos);
-    const char *nl;
 
-    if (n == 0 || size < 2)
-        return NULL;
-    if (n > size - 1)
-        n = size - 1;
-    nl = memchr(c->pos, '\n', n);
-    if (nl != NULL)
-        n = (size_t)(nl + 1 - c->pos);
-    memcpy(buf, c->pos, n);
-    ((char *)buf)[n] = '\0';
-    c->pos += n;
-    return buf;
-}
-
-/* True if the answer is about the very file that the walk saw. */
-static bool is_file(const struct fp_held *file, const struct fp_access *x)
-{
-    const struct fp_meta *m = fp_lookup13_file(file);
-    struct fp_access found;
-
-    if (m == NULL)
-        return false;
-    found = fp_access_of(m);
-    return fp_access_equal(&found, x);
-}
-
-/* The whole file; false: it cannot be had. */
-static bool read_content(pool *p, const struct fp_held *file, size_t size, struct content *c)
-{
-    char *text = ap_palloc(p, (int)size + 1);
-
-    c->pos = text;
-    c->end = text + size;
-    if (file->file != NULL)
-        return fp_contents_read_file(fp_file_descriptor(file->file), text, size);
-    return fp_held_has_file(file)
-           && fp_contents_view_read(fp_lease_view_contents(file->view), file->answer->content_at, text, size);
+    return fp_text_line(buf, size, &c->pos, c->end);
 }
 
 /* The content of the directory's access file of that name. */
@@ -87,13 +47,16 @@ static bool fetch(request_rec *r, const struct place *at, const char *path, cons
                   struct content *c)
 {
     struct fp_held file;
+    char *text;
     bool ok;
 
     if (!S_ISREG(x->mode) || x->size > CONTENT_MOST || !fp_path_is_normal(path, strlen(path)))
         return false;
     if (fp_lookup13(path, strlen(path), at->fresh, &file) != FP_OK)
         return false;
-    ok = is_file(&file, x) && read_content(r->pool, &file, (size_t)x->size, c);
+    text = ap_palloc(r->pool, (int)x->size + 1);
+    *c = (struct content){ text, text + x->size };
+    ok = fp_held_read_access_file(&file, x, text);
     fp_held_end(&file);
     return ok;
 }

@@ -40,10 +40,3 @@ fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *
     }
     return st == FP_UNKNOWN || st == FP_ASK ? fp_held_ask(fp_child_client, fresh, false, h_r) : st;
 }
-
-const struct fp_meta *fp_lookup13_file(const struct fp_held *h)
-{
-    const struct fp_step *last = fp_held_last(h);
-
-    return last->end == h->path_len ? fp_step_target(last) : NULL;
-}

@@ -13,7 +13,6 @@
 
 struct fp_client;
 struct fp_held;
-struct fp_meta;
 
 /* This child's connections to the daemon; NULL: it has none. */
 extern struct fp_client *fp_child_client;
@@ -24,8 +23,5 @@ extern struct fp_client *fp_child_client;
  * the next question overwrites.
  */
 fp_status fp_lookup13(const char *path, size_t len, bool fresh, struct fp_held *h_r);
-
-/* The last step's metadata if the path ends there and leads to something; else NULL. */
-const struct fp_meta *fp_lookup13_file(const struct fp_held *h);
 
 #endif

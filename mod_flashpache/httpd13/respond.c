@@ -50,7 +50,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 /* True if the answer has the file that core's walk approved. */
 static bool has_file_of(const request_rec *r, const struct fp_request *q)
 {
-    const struct fp_meta *m = fp_lookup13_file(q->held);
+    const struct fp_meta *m = fp_held_target(q->held);
     struct stat st;
 
     if (m == NULL || !fp_held_has_file(q->held) || strcmp(q->filename, r->filename) != 0)

@@ -5,6 +5,7 @@
 #include "question/file.h"
 #include "question/open_files.h"
 #include "shared/client.h"
+#include "shared/contents.h"
 #include "shared/known.h"
 #include "shared/lease_table.h"
 #include "wire/wire.h"
@@ -70,4 +71,27 @@ bool fp_held_holds(const struct fp_held *h)
 const struct fp_step *fp_held_last(const struct fp_held *h)
 {
     return &h->answer->steps[h->answer->n_steps - 1];
+}
+
+const struct fp_meta *fp_held_target(const struct fp_held *h)
+{
+    const struct fp_step *last = fp_held_last(h);
+
+    return last->end == h->path_len ? fp_step_target(last) : NULL;
+}
+
+bool fp_held_read_access_file(const struct fp_held *h, const struct fp_access *x, char *buf)
+{
+    const struct fp_meta *m = fp_held_target(h);
+    struct fp_access found;
+
+    if (m == NULL)
+        return false;
+    found = fp_access_of(m);
+    if (!fp_access_equal(x, &found))
+        return false;
+    if (h->file != NULL)
+        return fp_contents_read_file(fp_file_descriptor(h->file), buf, (size_t)x->size);
+    return fp_held_has_file(h)
+           && fp_contents_view_read(fp_lease_view_contents(h->view), h->answer->content_at, buf, (size_t)x->size);
 }

@@ -41,5 +41,11 @@ bool fp_held_is_stale(const struct fp_held *h);
 bool fp_held_holds(const struct fp_held *h);
 
 const struct fp_step *fp_held_last(const struct fp_held *h);
+/* The metadata of what the path leads to; NULL: nothing, or what is there is unknown. */
+const struct fp_meta *fp_held_target(const struct fp_held *h);
+
+/* Reads the answer's file, if it is the very file that a walk saw as *x. buf has one byte more than the file. False:
+ * it is another one, its length differs, or it cannot be read. */
+bool fp_held_read_access_file(const struct fp_held *h, const struct fp_access *x, char *buf);
 
 #endif

@@ -235,8 +235,7 @@ static void note_failure(request_rec *r, const struct fp_settings *settings, con
  * look. */
 static bool agrees(const request_rec *r, const struct fp_held *held)
 {
-    const struct fp_step *last = fp_held_last(held);
-    const struct fp_meta *m = last->end == held->path_len ? fp_step_target(last) : NULL;
+    const struct fp_meta *m = fp_held_target(held);
     apr_finfo_t f;
 
     if (r->finfo.filetype == APR_NOFILE || r->finfo.filetype == APR_LNK)
