@@ -290,12 +290,12 @@ int fp_lookup_refuse_stale(request_rec *r, const struct fp_request *q)
 static int look_up(request_rec *r, const struct fp_settings *settings, const char *path, apr_size_t len)
 {
     const struct wish wish = { path, len, .fresh = wants_fresh(r), .to_send = true };
-    const struct fp_request *tested = wish.fresh ? NULL : fp_request_tested(r, path, len);
+    const struct fp_request *tested = wish.fresh ? NULL : fp_request_earlier(r, path, len);
     const uint64_t began_ns = fp_now_ns();
     struct fp_held *held;
     fp_status st;
 
-    if (tested != NULL && agrees(r, tested->held)) {
+    if (tested != NULL && tested->held->path_len == len && agrees(r, tested->held)) {
         /* A test of this path has an answer already: walk and test share one view. */
         fp_request_remember(r, tested->held);
         fp_note_outcome(r, tested->held->found);

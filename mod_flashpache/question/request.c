@@ -276,12 +276,3 @@ bool fp_request_may_follow_program(const request_rec *r)
 {
     return runs_programs && fp_record_of(r)->tests != NULL;
 }
-
-const struct fp_request *fp_request_tested(const request_rec *r, const char *path, apr_size_t len)
-{
-    for (const struct fp_request *q = fp_record_of(r)->tests; q != NULL; q = q->next) {
-        if (q->held->path_len == len && memcmp(q->held->path, path, len) == 0 && !is_outdated(q))
-            return q;
-    }
-    return NULL;
-}

@@ -99,8 +99,6 @@ struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held
  * NULL: there is none, or it is outdated: a change was reported, or a program may have made one.
  */
 struct fp_request *fp_request_earlier(const request_rec *r, const char *path, apr_size_t len);
-/* This request's answer to a test of that very path; NULL: there is none, or it is outdated. */
-const struct fp_request *fp_request_tested(const request_rec *r, const char *path, apr_size_t len);
 /* For rewrite.c. True: a map's program, which may change files, can run between two tests. */
 void fp_request_expect_programs(bool expected);
 /* True if such a program may have run for r, which has tested files. */
