@@ -151,31 +151,16 @@ static void look_at_requests(const struct look *at)
         find(at, FP_HEALTHY, "FlashpacheEngine is off everywhere.", "`FlashpacheEngine On` makes use of it.");
 }
 
-static void sort(apr_array_header_t *findings)
-{
-    /* There are few, and those of one level stay in their order. */
-    for (int i = 1; i < findings->nelts; i++) {
-        for (int j = i; j > 0; j--) {
-            struct fp_finding *b = &APR_ARRAY_IDX(findings, j, struct fp_finding), *a = b - 1, swap = *a;
-
-            if (a->level >= b->level)
-                break;
-            *a = *b;
-            *b = swap;
-        }
-    }
-}
-
 struct fp_health fp_health_of(apr_pool_t *p, const struct fp_snapshot *f)
 {
     struct fp_health health = { FP_HEALTHY, apr_array_make(p, 8, sizeof(struct fp_finding)) };
     struct look at = { p, f, &health };
 
+    /* The worst come first. */
     look_at_daemon(&at);
     look_at_mounts(&at);
     look_at_reports(&at);
     look_at_requests(&at);
-    sort(health.findings);
     return health;
 }
 

@@ -15,11 +15,6 @@
 
 #define MINUTE_MS 60000u
 
-static bool is_shown(const struct fp_report_mount *m, const struct fp_snapshot *f)
-{
-    return m->out || fp_snapshot_latency_at(f, m->point) != NULL;
-}
-
 static void write_latency(request_rec *r, const struct fp_report_latency *l)
 {
     ap_rvputs(r, "<p class=\"quiet\">", fp_html_number(r->pool, l->count),
@@ -48,13 +43,9 @@ static const char *noticed(apr_pool_t *p, const struct fp_report_mount *m)
         ap_escape_html(p, apr_pstrmemdup(p, m->watch, (apr_size_t)(plus - m->watch))), ttl);
 }
 
-static void write_mount(request_rec *r, const struct fp_report_mount *m, const struct fp_report_latency *l)
+static void write_state(request_rec *r, const struct fp_report_mount *m)
 {
-    ap_rputs("<div class=\"box\"><h3>", r);
-    fp_html_code(r, m->point);
-    ap_rputs(" <small>", r);
-    fp_html_text(r, m->type);
-    ap_rvputs(r, "</small> ",
+    ap_rvputs(r, ap_escape_html(r->pool, m->type), "</small> ",
               m->out ? "<span class=\"tag out\">does not answer</span>"
                      : "<span class=\"tag\">answers</span>",
               "</h3>\n<p class=\"quiet\">Changes: ", noticed(r->pool, m), NULL);
@@ -64,18 +55,21 @@ static void write_mount(request_rec *r, const struct fp_report_mount *m, const s
                                           : fp_html_duration(r->pool, m->stale_ms / 1000),
                   " while it does not answer", NULL);
     ap_rputs(".</p>\n", r);
-    if (l != NULL)
-        write_latency(r, l);
-    ap_rputs("</div>\n", r);
 }
 
-/* Lookups on mounts that are gone, or that exceed the daemon's number of separate mounts. */
-static void write_others(request_rec *r, const struct fp_report_latency *l)
+/* m NULL: a mount that is gone, or that exceeds the daemon's number of separate mounts. l NULL: no lookup. */
+static void write_mount(request_rec *r, const char *point, const struct fp_report_mount *m,
+                        const struct fp_report_latency *l)
 {
     ap_rputs("<div class=\"box\"><h3>", r);
-    fp_html_code(r, l->point);
-    ap_rputs(" <small>not mounted now</small></h3>\n", r);
-    write_latency(r, l);
+    fp_html_code(r, point);
+    ap_rputs(" <small>", r);
+    if (m != NULL)
+        write_state(r, m);
+    else
+        ap_rputs("not mounted now</small></h3>\n", r);
+    if (l != NULL)
+        write_latency(r, l);
     ap_rputs("</div>\n", r);
 }
 
@@ -86,15 +80,16 @@ void fp_status_write_mounts(request_rec *r, const struct fp_snapshot *f)
     ap_rputs("<h2>File systems</h2>\n<div class=\"mounts\">\n", r);
     for (int i = 0; i < f->mounts->nelts; i++) {
         const struct fp_report_mount *m = &APR_ARRAY_IDX(f->mounts, i, struct fp_report_mount);
+        const struct fp_report_latency *l = fp_snapshot_latency_at(f, m->point);
 
-        if (is_shown(m, f))
-            write_mount(r, m, fp_snapshot_latency_at(f, m->point));
+        if (m->out || l != NULL)
+            write_mount(r, m->point, m, l);
     }
     for (int i = 0; i < f->latencies->nelts; i++) {
         const struct fp_report_latency *l = &APR_ARRAY_IDX(f->latencies, i, struct fp_report_latency);
 
         if (fp_snapshot_mount_at(f, l->point) == NULL)
-            write_others(r, l);
+            write_mount(r, l->point, NULL, l);
     }
     ap_rputs("</div>\n", r);
 }

@@ -105,40 +105,38 @@ static void begin(request_rec *r, const char *name, const char *type, const char
     ap_rprintf(r, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void write_outcomes(request_rec *r, const struct fp_snapshot *f)
-{
-    begin(r, "flashpache_requests_total", "counter", "Requests by what became of them.");
-    for (int i = 0; i < f->hosts->nelts; i++) {
-        const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
-        const char *name = label(r->pool, h->name);
+/* A counter's labels, but for the host. */
+typedef const char *write_labels(apr_pool_t *p, unsigned i);
 
-        for (unsigned n = 0; n < FP_OUTCOMES; n++)
-            ap_rprintf(r, "flashpache_requests_total{vhost=\"%s\",outcome=\"%s\",reason=\"%s\"} " U64 "\n",
-                       name, fp_outcomes[n].word, fp_outcomes[n].reason != NULL ? fp_outcomes[n].reason : "",
-                       h->counts[n]);
-    }
+static const char *outcome_labels(apr_pool_t *p, unsigned i)
+{
+    const struct fp_outcome *o = &fp_outcomes[i];
+
+    return apr_psprintf(p, ",outcome=\"%s\",reason=\"%s\"", o->word, o->reason != NULL ? o->reason : "");
 }
 
-static void write_count(request_rec *r, const struct fp_snapshot *f, enum fp_count what, const char *name,
-                        const char *help)
+static const char *php_labels(apr_pool_t *p, unsigned i)
+{
+    return apr_psprintf(p, ",result=\"%s\"", fp_php_results[i]);
+}
+
+static const char *no_labels(apr_pool_t *p, unsigned i)
+{
+    (void)p;
+    (void)i;
+    return "";
+}
+
+static void write_hosts(request_rec *r, const struct fp_snapshot *f, const char *name, enum fp_count first, unsigned n,
+                        write_labels *labels, const char *help)
 {
     begin(r, name, "counter", help);
     for (int i = 0; i < f->hosts->nelts; i++) {
         const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
 
-        ap_rprintf(r, "%s{vhost=\"%s\"} " U64 "\n", name, label(r->pool, h->name), h->counts[what]);
-    }
-}
-
-static void write_php(request_rec *r, const struct fp_snapshot *f)
-{
-    begin(r, "flashpache_php_calls_total", "counter", "Calls of mod_php on files by what became of them.");
-    for (int i = 0; i < f->hosts->nelts; i++) {
-        const struct fp_snapshot_host *h = &APR_ARRAY_IDX(f->hosts, i, struct fp_snapshot_host);
-
-        for (unsigned n = 0; n < FP_FILES_RESULTS; n++)
-            ap_rprintf(r, "flashpache_php_calls_total{vhost=\"%s\",result=\"%s\"} " U64 "\n",
-                       label(r->pool, h->name), fp_php_results[n], h->counts[FP_COUNT_PHP + n]);
+        for (unsigned k = 0; k < n; k++)
+            ap_rprintf(r, "%s{vhost=\"%s\"%s} " U64 "\n", name, label(r->pool, h->name), labels(r->pool, k),
+                       h->counts[first + k]);
     }
 }
 
@@ -217,13 +215,14 @@ static void write_mounts(request_rec *r, const struct fp_snapshot *f)
 
 void fp_status_metrics(request_rec *r, const struct fp_snapshot *f)
 {
-    write_outcomes(r, f);
-    write_count(r, f, FP_COUNT_ABSENT, "flashpache_absent_total", "Requests whose path is not there.");
-    write_count(r, f, FP_COUNT_COMPARED, "flashpache_shadow_compared_total",
+    write_hosts(r, f, "flashpache_requests_total", 0, FP_OUTCOMES, outcome_labels, "Requests by what became of them.");
+    write_hosts(r, f, "flashpache_absent_total", FP_COUNT_ABSENT, 1, no_labels, "Requests whose path is not there.");
+    write_hosts(r, f, "flashpache_shadow_compared_total", FP_COUNT_COMPARED, 1, no_labels,
                 "Requests compared with what httpd found.");
-    write_count(r, f, FP_COUNT_DIFFERENT, "flashpache_shadow_different_total",
+    write_hosts(r, f, "flashpache_shadow_different_total", FP_COUNT_DIFFERENT, 1, no_labels,
                 "Requests for which httpd found something else.");
-    write_php(r, f);
+    write_hosts(r, f, "flashpache_php_calls_total", FP_COUNT_PHP, FP_FILES_RESULTS, php_labels,
+                "Calls of mod_php on files by what became of them.");
     write_gauge(r, "flashpache_children", f->children, "Children of httpd that report.");
     write_gauge(r, "flashpache_leases", f->usage.open_files, "Files that children keep open.");
     write_gauge(r, "flashpache_lease_descriptors", f->usage.descriptors, "Descriptors that they hold open.");
