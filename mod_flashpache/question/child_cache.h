@@ -13,12 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/keyed_table.h"
+
 /* The first member of each kind of item. */
 struct fp_item {
-    const void *key; /* no copy: it must live as long as the item */
-    unsigned key_len;
-    unsigned hash; /* of the key, from fp_child_cache_put() on */
-    struct fp_item *older, *younger;
+    UT_hash_handle hh; /* its key is no copy: that must live as long as the item */
     atomic_uint references;
     bool visited;
     size_t bytes;                          /* 0, or set before fp_child_cache_put(): the cache bounds them */
