@@ -8,12 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/path.h"
 #include "base/turn.h"
 #include "conf/conf_fleet.h"
@@ -25,28 +23,18 @@
 #define MAX_SENT      64     /* messages that Redis has not stored yet */
 #define TICK_SECONDS  0.01   /* a path is sent once in it ... */
 #define TICK_MESSAGES 10u    /* ... and so many messages are */
-#define REST_SECONDS  0.01   /* between two reads of the stream */
-#define READ_ENTRIES  "129"  /* FP_MAX_FLEET_ENTRIES: the last entry seen, and those after it */
-#define READ_ONE      "2"    /* the last entry seen, and the next */
-#define CAREFUL_READS 128u   /* of one entry each, after a connection was lost */
+#define REST_SECONDS  0.01   /* between two reads of the stream; after a full one, */
+#define SHORT_SECONDS 0.001  /* which has eight messages to obey, the next one comes sooner */
+#define READ_ENTRIES  9      /* the last entry seen, and those after it */
+#define READ_COUNT    "9"
 #define MAX_FAILED    2u     /* connections lost in a row while the daemon read on from the same entry */
 #define BLOCK_MS      "5000" /* then the daemon checks that the last entry is still there */
-#define ORDERS        8      /* messages obeyed in one turn of the loop ... */
-#define ORDER_SECONDS 0.001  /* ... and the next ones come so much later */
 /* Limits of a second; above them one "everything" replaces the rest, at most one a second too. */
 #define SECOND_MS   1000u
 #define MAX_PATHS   1000u
 #define MAX_TREES   20u
 #define KEY_SIZE    96
 #define NUMBER_SIZE 24
-
-/* A message that is to be obeyed. */
-struct order {
-    STAILQ_ENTRY(order) link;
-    bool tree;
-    size_t len;
-    char path[];
-};
 
 struct fp_fleet {
     struct ev_loop *loop;
@@ -56,20 +44,17 @@ struct fp_fleet {
     void *ctx;
     struct fp_fleet_link *reads, *writes; /* reads blocks until others send */
     struct fp_fleet_queue *queue;
-    ev_timer tick, rest, everything, obey;
-    STAILQ_HEAD(, order) orders; /* of the last read */
-    bool read_again;             /* once they are obeyed */
+    ev_timer tick, rest, everything;
     char sender[FP_FLEET_SENDER + 1];
     char key[KEY_SIZE];                /* of the stream */
     char maxlen[NUMBER_SIZE];          /* of the stream, in entries */
     char last[FP_MAX_STREAM_ID + 1];   /* entry seen; "": join again */
     unsigned skip;                     /* answers that only end a wait */
-    unsigned careful;                  /* reads of one entry to come */
     unsigned failed;                   /* connections lost before a read was good */
     bool unread;                       /* connected, and no read was good yet */
     uint64_t second_ms, everything_ms; /* start of the counted second; the last time */
     unsigned paths, trees;             /* of the messages of this second */
-    uint64_t taken;                    /* messages read that are still to be obeyed */
+    uint64_t postponed;                /* messages that "everything" is to obey */
     bool reads_logged, writes_logged;  /* that the connection is lost */
     struct fp_fleet_counts counts;
 };
@@ -96,30 +81,14 @@ static void store(struct fp_fleet *f, struct fp_fleet_link *link, struct fp_flee
 
 /* ---- obeying ---- */
 
-static void drop_orders(struct fp_fleet *f)
-{
-    struct order *o;
-
-    while ((o = STAILQ_FIRST(&f->orders)) != NULL) {
-        STAILQ_REMOVE_HEAD(&f->orders, link);
-        free(o);
-    }
-}
-
-static void count_obeyed(struct fp_fleet *f, uint64_t n)
-{
-    f->taken -= n;
-    f->counts.obeyed += n;
-}
-
 static void forget_everything(struct fp_fleet *f)
 {
-    drop_orders(f);
     ev_timer_stop(f->loop, &f->everything);
     f->everything_ms = fp_now_ms();
     for (const char *const *root = f->settings->roots; *root != NULL; root++)
         f->forget(f->ctx, *root, strlen(*root), true);
-    count_obeyed(f, f->taken);
+    f->counts.obeyed += f->postponed;
+    f->postponed = 0;
 }
 
 static void on_everything(struct ev_loop *loop, ev_timer *timer, int events)
@@ -156,33 +125,15 @@ static bool may_forget(struct fp_fleet *f, bool tree)
     return tree ? f->trees++ < MAX_TREES : f->paths++ < MAX_PATHS;
 }
 
-static void put_order(struct fp_fleet *f, const char *path, size_t len, bool tree)
+static void obey(struct fp_fleet *f, const struct fp_fleet_message *m)
 {
-    struct order *o = fp_memory_take(sizeof(*o) + len);
-
-    if (o == NULL) {
+    if (m->op == FP_FLEET_ALL || !may_forget(f, m->op == FP_FLEET_TREE)) {
+        f->postponed++;
         forget_everything_soon(f);
         return;
     }
-    o->tree = tree;
-    o->len = len;
-    memcpy(o->path, path, len);
-    STAILQ_INSERT_TAIL(&f->orders, o, link);
-    if (!ev_is_active(&f->obey))
-        ev_timer_again(f->loop, &f->obey);
-}
-
-static bool obey_next(struct fp_fleet *f)
-{
-    struct order *o = STAILQ_FIRST(&f->orders);
-
-    if (o == NULL)
-        return false;
-    STAILQ_REMOVE_HEAD(&f->orders, link);
-    f->forget(f->ctx, o->path, o->len, o->tree);
-    count_obeyed(f, 1);
-    free(o);
-    return true;
+    f->forget(f->ctx, m->path, m->path_len, m->op == FP_FLEET_TREE);
+    f->counts.obeyed++;
 }
 
 static void drop(struct fp_fleet *f, const char *id, const char *why)
@@ -208,11 +159,7 @@ static void take_message(struct fp_fleet *f, const char *id, const char *text, s
         drop(f, id, "its path is not in the fleet's roots");
         return;
     }
-    f->taken++;
-    if (m.op == FP_FLEET_ALL || !may_forget(f, m.op == FP_FLEET_TREE))
-        forget_everything_soon(f);
-    else
-        put_order(f, m.path, m.path_len, m.op == FP_FLEET_TREE);
+    obey(f, &m);
 }
 
 /* ---- reading ---- */
@@ -273,7 +220,7 @@ static void read_stream(struct fp_fleet *f, bool wait)
     };
     const struct fp_fleet_word read[] = {
         word("XRANGE"), word(f->key),  word(f->last),
-        word("+"),      word("COUNT"), word(f->careful > 0 ? READ_ONE : READ_ENTRIES),
+        word("+"),      word("COUNT"), word(READ_COUNT),
     };
 
     f->skip = wait;
@@ -291,9 +238,8 @@ static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 /* Reads again after a rest, since the read was good. */
-static void read_again(struct fp_fleet *f)
+static void read_again(struct fp_fleet *f, double rest_s)
 {
-    f->careful -= f->careful > 0;
     f->failed = 0;
     f->unread = false;
     if (!f->counts.connected) {
@@ -301,25 +247,8 @@ static void read_again(struct fp_fleet *f)
         f->counts.connected = 1;
         f->reads_logged = false;
     }
-    ev_timer_set(&f->rest, REST_SECONDS, 0.);
+    ev_timer_set(&f->rest, rest_s, 0.);
     ev_timer_start(f->loop, &f->rest);
-}
-
-static void on_obey(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    struct fp_fleet *f = timer->data;
-    unsigned n = 0;
-
-    fp_turn_work(FP_WORK_FLEET);
-    (void)events;
-    while (n < ORDERS && obey_next(f))
-        n++;
-    if (!STAILQ_EMPTY(&f->orders))
-        return;
-    ev_timer_stop(loop, timer);
-    if (f->read_again)
-        read_again(f);
-    f->read_again = false;
 }
 
 /* True if the entries begin with the last one that was read: none in between was trimmed. */
@@ -347,7 +276,7 @@ static bool on_read(void *ctx, const redisReply *r)
         if (!keep_last(f, r))
             return false;
         forget_everything_soon(f);
-        read_again(f);
+        read_again(f, REST_SECONDS);
         return true;
     }
     if (f->skip > 0) {
@@ -365,13 +294,11 @@ static bool on_read(void *ctx, const redisReply *r)
         if (!take_entry(f, r->element[i]))
             return false;
     }
-    f->read_again = !STAILQ_EMPTY(&f->orders);
-    if (!f->read_again)
-        read_again(f);
+    read_again(f, r->elements < READ_ENTRIES ? REST_SECONDS : SHORT_SECONDS);
     return true;
 }
 
-/* Gives the place up: the entries behind the last one cannot be read, even one by one. */
+/* Gives the place up: the entries behind the last one cannot be read. */
 static void give_up_place(struct fp_fleet *f)
 {
     f->failed = 0;
@@ -412,9 +339,7 @@ static void on_reads_lost(void *ctx, const char *why, bool refused)
     /* An error of Redis (that it is loading, say) is no reason to give the place up. */
     f->failed += f->unread && !refused;
     f->unread = false;
-    f->careful = CAREFUL_READS;
     ev_timer_stop(f->loop, &f->rest);
-    f->read_again = false;
     f->counts.connected = 0;
     report_lost(f, &f->reads_logged, why, "other machines' changes are seen only after the TTL");
 }
@@ -517,10 +442,7 @@ struct fp_fleet *fp_fleet_create(struct ev_loop *loop, const struct fp_fleet_set
     ev_timer_init(&f->tick, on_tick, 0., TICK_SECONDS);
     ev_init(&f->rest, on_rested);
     ev_init(&f->everything, on_everything);
-    ev_init(&f->obey, on_obey);
-    f->obey.repeat = ORDER_SECONDS;
-    f->tick.data = f->rest.data = f->everything.data = f->obey.data = f;
-    STAILQ_INIT(&f->orders);
+    f->tick.data = f->rest.data = f->everything.data = f;
     if (!create_parts(f))
         fp_fleet_destroy(&f);
     return f;
@@ -536,8 +458,6 @@ void fp_fleet_destroy(struct fp_fleet **fp)
     ev_timer_stop(f->loop, &f->tick);
     ev_timer_stop(f->loop, &f->rest);
     ev_timer_stop(f->loop, &f->everything);
-    ev_timer_stop(f->loop, &f->obey);
-    drop_orders(f);
     fp_fleet_link_destroy(&f->reads);
     fp_fleet_link_destroy(&f->writes);
     fp_fleet_queue_destroy(&f->queue);

@@ -17,8 +17,6 @@
 #include "base/clock.h"
 #include "base/turn.h"
 #include "conf/conf_fleet.h"
-#include "fleet/fleet_message.h"
-#include "fleet/fleet_trim.h"
 #include "privsep/monitor.h"
 #include "wire/packet.h"
 
@@ -28,10 +26,9 @@
 #define PASSWORD_HANGS "the file system of password_file does not answer"
 #define MAX_WORDS      10
 #define MAX_WHY        200
-#define READ_SIZE      16384 /* bytes at a time */
-/* Bytes kept of answers that are not taken: entries with the two longest texts and their frames,
- * and the rest of the last piece read. */
-#define MAX_INCOMPLETE (FP_MAX_FLEET_ENTRIES * (2 * FP_MAX_FLEET_MESSAGE + 256) + READ_SIZE)
+#define READ_SIZE      16384        /* bytes at a time */
+#define MAX_ANSWER     (128u << 10) /* bytes: nine entries with the two longest texts, and more */
+#define MAX_ELEMENTS   1024         /* of an array */
 
 struct fp_fleet_link {
     struct ev_loop *loop;
@@ -40,7 +37,6 @@ struct fp_fleet_link {
     const struct fp_fleet_link_ops *ops;
     void *ctx;
     redisContext *redis; /* NULL between attempts */
-    struct fp_fleet_trim trim;
     ev_io readable, writable;
     ev_io password; /* the pipe that is to bring it; -1: none */
     ev_timer deadline; /* of the password, and of the oldest command without an answer */
@@ -49,7 +45,7 @@ struct fp_fleet_link {
     uint64_t ready_since; /* in ms */
     unsigned greetings; /* commands of the greeting without an answer */
     size_t asked;       /* all commands without an answer */
-    size_t incomplete;  /* bytes kept since the last answer */
+    size_t incomplete;  /* bytes read since the last answer */
     bool ready;
     bool refused; /* Redis answered with an error */
 };
@@ -73,7 +69,6 @@ static void disconnect(struct fp_fleet_link *l)
     l->redis = NULL;
     l->ready = l->refused = false;
     l->greetings = 0;
-    memset(&l->trim, 0, sizeof(l->trim));
     l->asked = l->incomplete = 0;
 }
 
@@ -262,20 +257,11 @@ static void take_replies(struct fp_fleet_link *l)
     lose(l, why);
 }
 
-static bool keep(void *ctx, const char *bytes, size_t len)
-{
-    struct fp_fleet_link *l = ctx;
-
-    l->incomplete += len;
-    return l->incomplete <= MAX_INCOMPLETE && redisReaderFeed(l->redis->reader, bytes, len) == REDIS_OK;
-}
-
 static void on_readable(struct ev_loop *loop, ev_io *w, int events)
 {
     struct fp_fleet_link *l = w->data;
     char bytes[READ_SIZE];
     const ssize_t n = recv(l->redis->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-    const char *why;
 
     fp_turn_work(FP_WORK_FLEET);
     (void)loop;
@@ -286,11 +272,11 @@ static void on_readable(struct ev_loop *loop, ev_io *w, int events)
         lose(l, n == 0 ? "Redis closed the connection" : strerror(errno));
         return;
     }
-    why = fp_fleet_trim(&l->trim, bytes, (size_t)n, keep, l);
-    if (why != NULL)
-        lose(l, why);
-    else
+    l->incomplete += (size_t)n;
+    if (l->incomplete <= MAX_ANSWER && redisReaderFeed(l->redis->reader, bytes, (size_t)n) == REDIS_OK)
         take_replies(l);
+    else
+        lose(l, "an answer is too long");
 }
 
 static void on_writable(struct ev_loop *loop, ev_io *w, int events)
@@ -324,6 +310,31 @@ int fp_fleet_connect(const struct fp_fleet_settings *s)
     return fd;
 }
 
+#if HIREDIS_MAJOR > 0
+typedef size_t elements_of_array;
+#else
+typedef int elements_of_array;
+#endif
+
+static redisReplyObjectFunctions hiredis_own;
+
+/* hiredis has room for as many elements as an array announces, and visits all of them when it frees them. */
+static void *create_array(const redisReadTask *task, elements_of_array n)
+{
+    return n <= MAX_ELEMENTS ? hiredis_own.createArray(task, n) : NULL;
+}
+
+static void bound_arrays(redisReader *reader)
+{
+    static redisReplyObjectFunctions bounded;
+
+    if (bounded.createArray == NULL) {
+        bounded = hiredis_own = *reader->fn;
+        bounded.createArray = create_array;
+    }
+    reader->fn = &bounded;
+}
+
 static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct fp_fleet_link *l = timer->data;
@@ -340,6 +351,7 @@ static void on_retry(struct ev_loop *loop, ev_timer *timer, int events)
     }
     /* hiredis makes a connection from a descriptor a blocking one, which ours must not be. */
     l->redis->flags &= ~REDIS_BLOCK;
+    bound_arrays(l->redis->reader);
     ev_io_set(&l->readable, l->redis->fd, EV_READ);
     ev_io_set(&l->writable, l->redis->fd, EV_WRITE);
     ev_io_start(loop, &l->readable);

@@ -2,8 +2,8 @@
 /*
  * One connection to Redis, made again after each end, after pauses that grow until a connection holds.
  * Nothing here waits: hiredis encodes, decodes and makes the socket's calls when the
- * loop says so.  Answers are bounded (fleet_trim.h), and an answer without a command ends the
- * connection; hiredis' own asynchronous interface would end the process.
+ * loop says so.  An answer that is too long, or without a command, ends the connection; hiredis' own
+ * asynchronous interface would end the process.
  * All functions run on the loop.
  */
 #ifndef FP_FLEET_LINK_H

@@ -24,7 +24,7 @@ NO_LEASES = "FlashpacheLeases 0\n"
 STREAM = "flashpache:test"
 FLOOD = 5000
 QUEUE = 1024                # messages that wait for Redis
-READ = 128                  # messages of one read of the stream
+READ = 8                    # messages of one read of the stream
 BESIDE = ".beside"
 
 
@@ -349,41 +349,42 @@ def test_garbage_in_the_stream(fleet, redis, stats, until, docroot):
     assert "\x1b" not in one.daemon.log_text()
 
 
-def odd_entries(redis):
-    """Entries that a stream may hold, and that are larger than any message: their number."""
-    value = "x" * 9000
-    fields = "local f = {} for i = 1, 1002 do f[i] = tostring(i) end"
-    many = f"for i = 1, 130 do redis.call('XADD', KEYS[1], '*', 'fp1', '{value}') end"
-    redis.cli("EVAL", "redis.call('XADD', KEYS[1], '*', 'fp1', string.rep('x', 2000000))", 1, STREAM)
-    redis.cli("EVAL", fields + " redis.call('XADD', KEYS[1], '*', unpack(f))", 1, STREAM)
-    redis.cli("EVAL", many, 1, STREAM)
-    redis.cli("EVAL", "redis.call('XADD', KEYS[1], '*', string.rep('x', 2000000), 'fp1')", 1, STREAM)
-    return 1 + 1 + 130 + 1
+ODD_ENTRIES = ["redis.call('XADD', KEYS[1], '*', 'fp1', string.rep('x', 2000000))",
+               "local f = {} for i = 1, 2002 do f[i] = tostring(i) end redis.call('XADD', KEYS[1], '*', unpack(f))",
+               "redis.call('XADD', KEYS[1], '*', string.rep('x', 2000000), 'fp1')"]
 
 
-def test_entries_larger_than_a_message_are_stepped_over(fleet, redis, stats, until, ctl, docroot, flashpachectl):
+def test_larger_entries_are_stepped_over(fleet, redis, stats, until):
+    """Entries that are larger than any message, and that an answer has room for."""
+    before = [stats(machine) for machine in fleet]
+    redis.cli("EVAL", f"for i = 1, 130 do redis.call('XADD', KEYS[1], '*', 'fp1', '{'x' * 9000}') end", 1, STREAM)
+    redis.cli("EVAL", ODD_ENTRIES[1].replace("2002", "202"), 1, STREAM)
+    for machine, was in zip(fleet, before):
+        until(machine, "dropped", was["dropped"] + 131)
+        now = stats(machine)
+        assert (now["dropped"], now["lost"], now["connected"]) == (was["dropped"] + 131, was["lost"], 1)
+
+
+@pytest.mark.parametrize("odd", range(len(ODD_ENTRIES)))
+def test_entry_that_no_answer_has_room_for(fleet, redis, stats, until, ctl, docroot, flashpachectl, odd):
+    """All forget everything, and are a fleet again behind it."""
     first, others = fleet[0], fleet[1:]
     for machine in fleet:
-        machine.warm("/shared/one.txt")
+        machine.warm("/shared/one.txt", "/outside.txt")
     before = [stats(machine) for machine in fleet]
-    n = odd_entries(redis)
-    replace(docroot / "shared/one.txt", "behind odd entries\n")
-    ctl(first, "purge", docroot / "shared/one.txt")
-    for machine, was in zip(others, before[1:]):
-        until(machine, "obeyed", was["obeyed"] + 1)
-    assert_looks_again(fleet, "/shared/one.txt", b"behind odd entries\n")
+    replace(docroot / "shared/one.txt", f"behind odd entry {odd}\n")
+    redis.cli("EVAL", ODD_ENTRIES[odd], 1, STREAM)
     for machine, was in zip(fleet, before):
-        until(machine, "dropped", was["dropped"] + n)
-        now = stats(machine)
-        assert (now["dropped"], now["lost"], now["connected"]) == (was["dropped"] + n, was["lost"], 1)
-    # The last one of them all, to which a new read refers, is as odd.
-    odd_entries(redis)
-    for machine, was in zip(fleet, before):
-        until(machine, "dropped", was["dropped"] + 2 * n)
-        cut_off(redis, machine, lambda m=machine: stats(m)["connected"] == 0)
-        machine.open_door()
+        until(machine, "lost", was["lost"] + 1)
         until(machine, "connected", 1)
-        assert stats(machine)["lost"] == was["lost"]
+        wait_for(lambda m=machine: m.ask("/shared/one.txt")[0] == f"behind odd entry {odd}\n".encode(),
+                 "everything to be forgotten", 60)
+        assert machine.ask("/outside.txt")[1] == "hit"
+        assert stats(machine)["lost"] == was["lost"] + 1
+    obeyed = counts(stats, others, "obeyed")
+    ctl(first, "purge", docroot / "shared/one.txt")
+    for machine, was in zip(others, obeyed):
+        until(machine, "obeyed", was + 1)
         said = lambda m=machine: flashpachectl("-s", m.daemon.socket, "check").stdout
         wait_for(lambda: "ok    the fleet's stream is being read" in said(), "messages to be taken again", 60)
         assert "entries of the fleet's stream were not messages" in said()
