@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/keyed_hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -16,12 +15,10 @@
 #include "conf/conf.h"
 #include "lookup/dispatch.h"
 #include "lookup/warm_list.h"
-#include "shared/area.h"
 #include "wire/packet.h"
 
-#define SLICE_S     0.02              /* from one slice of a list to the next */
-#define SLICE_BYTES ((size_t)1 << 20) /* that are copied at once */
-#define LAST_MS     5000              /* the daemon's end waits for so long for a list to be written */
+#define SLICE_S 0.02 /* from one slice of a list to the next */
+#define LAST_MS 5000 /* the daemon's end waits for so long for a list to be written */
 
 /* ---- at the start ---- */
 
@@ -95,34 +92,8 @@ static bool is_wanted(const struct fp_warm *w)
 
 static void drop_list(struct fp_warm *w)
 {
-    free(w->text.text);
-    w->text = (struct fp_warm_text){ .text = NULL };
+    fp_warm_drop(&w->text);
     w->at = (struct fp_cache_cursor){ .bucket = 0 };
-    fp_close(&w->copy);
-    w->copied = 0;
-    w->hash = 0;
-}
-
-/* True if the list is whole, is not empty, and has got a memfd. */
-static bool end_list(struct fp_warm *w)
-{
-    if (w->text.paths == 0 || !fp_warm_end(&w->text))
-        return false;
-    w->copy = fp_memfd_create("flashpache-paths");
-    return w->copy != -1;
-}
-
-/* Copies up to SLICE_BYTES of the list to the memfd; false: there is no memory. */
-static bool copy_some(struct fp_warm *w)
-{
-    const char *slice = w->text.text + w->copied;
-    const size_t left = w->text.len - w->copied, n = left < SLICE_BYTES ? left : SLICE_BYTES;
-
-    if (write(w->copy, slice, n) != (ssize_t)n)
-        return false;
-    w->hash = 31 * w->hash + fp_keyed_hash(slice, n);
-    w->copied += n;
-    return true;
 }
 
 static void say_failed(struct fp_warm *w, int why)
@@ -159,7 +130,7 @@ static void on_told(struct ev_loop *loop, ev_io *io, int events)
     fp_turn_work(FP_WORK_TIMER);
     (void)events;
     if (why == 0) {
-        w->written = w->hash;
+        w->written = w->text.hash;
         w->failed = false;
     } else {
         say_failed(w, why);
@@ -171,20 +142,12 @@ static void on_told(struct ev_loop *loop, ev_io *io, int events)
     }
 }
 
-static void begin_copy_or_rest(struct fp_warm *w)
-{
-    if (end_list(w))
-        w->work = FP_WARM_COPIES;
-    else
-        rest(w);
-}
-
 /* The process does not write again what it has written. */
 static void write_or_rest(struct fp_warm *w)
 {
-    if (w->hash == w->written) {
+    if (w->text.paths == 0 || !fp_warm_end(&w->text) || w->text.hash == w->written) {
         rest(w);
-    } else if (fp_lister_write(&w->lister, w->copy) == 0) {
+    } else if (fp_lister_write(&w->lister, fileno(w->text.file)) == 0) {
         w->work = FP_WARM_WRITES;
         ev_timer_stop(w->loop, &w->timer);
     } else {
@@ -209,16 +172,10 @@ static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
     fp_turn_work(FP_WORK_TIMER);
     (void)loop;
     (void)events;
-    if (w->work == FP_WARM_WAITS) {
+    if (w->work == FP_WARM_WAITS)
         begin_list(w);
-    } else if (w->work == FP_WARM_LISTS) {
-        if (!fp_dispatch_list_some(w->dispatch, &w->at, &w->text))
-            begin_copy_or_rest(w);
-    } else if (!copy_some(w)) {
-        rest(w);
-    } else if (w->copied == w->text.len) {
+    else if (!fp_dispatch_list_some(w->dispatch, &w->at, &w->text))
         write_or_rest(w);
-    }
 }
 
 bool fp_warm_start(struct fp_warm *w, const struct fp_conf *c, bool lent_log)
@@ -254,15 +211,6 @@ void fp_warm_read(struct fp_warm *w, struct ev_loop *loop, struct fp_dispatch *d
 
 /* ---- at the end ---- */
 
-static bool copy_all(struct fp_warm *w)
-{
-    while (w->copied < w->text.len) {
-        if (!copy_some(w))
-            return false;
-    }
-    return true;
-}
-
 /* Waits for the disk, but not for one that does not answer. */
 static bool write_last(struct fp_warm *w)
 {
@@ -273,7 +221,7 @@ static bool write_last(struct fp_warm *w)
         ;
     if (w->text.paths == 0)
         return true;
-    return end_list(w) && copy_all(w) && fp_lister_write(&w->lister, w->copy) == 0
+    return fp_warm_end(&w->text) && fp_lister_write(&w->lister, fileno(w->text.file)) == 0
            && fp_lister_hear(&w->lister, LAST_MS) == 0;
 }
 

@@ -21,10 +21,9 @@ struct ev_loop;
 struct fp_conf;
 struct fp_dispatch;
 
-enum fp_warm_work { FP_WARM_WAITS, FP_WARM_LISTS, FP_WARM_COPIES, FP_WARM_WRITES };
+enum fp_warm_work { FP_WARM_WAITS, FP_WARM_LISTS, FP_WARM_WRITES };
 
-/* The lists that are written while the daemon runs: listed
- * and copied in slices, written by another process. */
+/* The lists that are written while the daemon runs: listed in slices, written by another process. */
 struct fp_warm {
     const char *file; /* the configuration's; "" or NULL: no list is kept */
     unsigned every_s; /* 0: one list, at the end */
@@ -36,14 +35,12 @@ struct fp_warm {
     enum fp_warm_work work;
     struct fp_cache_cursor at;
     struct fp_warm_text text;
-    int copy; /* a memfd; -1: none */
-    size_t copied;
-    unsigned hash, written; /* of the copy, and of the last list that was written */
-    bool failed;            /* so was the last one, and the log says so */
+    unsigned written; /* the hash of the last list that was written */
+    bool failed;      /* so was the last one, and the log says so */
 };
 #define FP_WARM_NONE \
     { \
-        .lister = FP_LISTER_NONE, .copy = -1 \
+        .lister = FP_LISTER_NONE \
     }
 
 /* Before other threads, the loop and the filters: starts the process that writes the file.  c outlives it;

@@ -6,41 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/keyed_hash.h"
 #include "base/path.h"
+#include "shared/area.h"
 #include "wire/answer.h"
+#include "wire/packet.h"
 
-#define HEAD           "flashpached paths 2\n"
-#define NAMES          "names"
-#define END            "end %zu\n"
-#define END_BYTES      32                 /* room for the last line */
-#define LEAST_CAPACITY ((size_t)64 << 10) /* bytes that a text begins with */
+#define HEAD      "flashpached paths 2\n"
+#define NAMES     "names"
+#define END       "end %zu\n"
+#define END_BYTES 32 /* room for the last line */
 
 /* ---- writing ---- */
 
-/* Keeps room for the last line before that is written. */
-static bool append_line(struct fp_warm_text *t, const char *text, size_t len, bool is_last)
-{
-    if (t->len + len > FP_WARM_BYTES - (is_last ? 0 : END_BYTES))
-        return false;
-    if (t->len + len > t->capacity) {
-        const size_t twice = t->capacity < LEAST_CAPACITY ? LEAST_CAPACITY : 2 * t->capacity;
-        const size_t more = twice < t->len + len ? t->len + len : twice;
-        char *grown = fp_memory_resize(t->text, more);
-
-        if (grown == NULL)
-            return false;
-        t->text = grown;
-        t->capacity = more;
-    }
-    memcpy(t->text + t->len, text, len);
-    t->len += len;
-    return true;
-}
-
 static bool append(struct fp_warm_text *t, const char *text, size_t len)
 {
-    return append_line(t, text, len, false);
+    t->len += len;
+    t->hash = 31 * t->hash + fp_keyed_hash(text, len);
+    return fwrite(text, 1, len, t->file) == len;
 }
 
 static bool has_line_end(const char *text, size_t len)
@@ -59,28 +42,42 @@ static bool append_head(struct fp_warm_text *t)
     return ok && append(t, "\n", 1);
 }
 
+static bool begin(struct fp_warm_text *t)
+{
+    int fd = fp_memfd_create("flashpache-paths");
+
+    t->file = fd != -1 ? fdopen(fd, "w") : NULL;
+    if (t->file == NULL)
+        fp_close(&fd);
+    return t->file != NULL && append_head(t);
+}
+
 bool fp_warm_add(void *text, const char *path, size_t len)
 {
     struct fp_warm_text *t = text;
-    const size_t before = t->len;
 
     if (has_line_end(path, len))
         return true;
-    if (t->paths < FP_WARM_PATHS && (t->len > 0 || append_head(t)) && append(t, path, len)
-        && append(t, "\n", 1)) {
-        t->paths++;
-        return true;
-    }
-    /* No half path stays in the text. */
-    t->len = before;
-    return false;
+    if (t->paths == FP_WARM_PATHS || t->len + len + 1 > FP_WARM_BYTES - END_BYTES || (t->file == NULL && !begin(t))
+        || !append(t, path, len) || !append(t, "\n", 1))
+        return false;
+    t->paths++;
+    return true;
 }
 
 bool fp_warm_end(struct fp_warm_text *t)
 {
     char line[END_BYTES];
 
-    return append_line(t, line, (size_t)snprintf(line, sizeof(line), END, t->paths), true);
+    return append(t, line, (size_t)snprintf(line, sizeof(line), END, t->paths)) && fflush(t->file) == 0
+           && !ferror(t->file);
+}
+
+void fp_warm_drop(struct fp_warm_text *t)
+{
+    if (t->file != NULL)
+        fclose(t->file);
+    *t = (struct fp_warm_text){ .names = t->names };
 }
 
 /* ---- reading ---- */

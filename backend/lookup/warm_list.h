@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "wire/wire.h"
 
@@ -26,15 +27,18 @@
 
 /* A text to be written.  Begins as zero, but for the names. */
 struct fp_warm_text {
-    char *text; /* free() it */
-    size_t len, capacity, paths;
+    FILE *file; /* a memfd; NULL: there is no path yet */
+    size_t len, paths;
+    unsigned hash;                /* of the text */
     const struct fp_names *names; /* the caller's */
 };
 
 /* Adds a path; text is a struct fp_warm_text.  False: the list is full, or there is no memory. */
 bool fp_warm_add(void *text, const char *path, size_t len);
-/* Adds the last line.  False as above. */
+/* Adds the last line to a text with a path: all of it is in the memfd then.  False, with errno: there was no memory. */
 bool fp_warm_end(struct fp_warm_text *t);
+/* Closes the memfd.  The text begins anew. */
+void fp_warm_drop(struct fp_warm_text *t);
 
 /* A text to be read.  Set text and len. */
 struct fp_warm_reader {
