@@ -227,8 +227,7 @@ static bool is_served(const struct fp_walk *w, const struct fp_waiter *wt, const
     return is_later || (kept && (!wt->fresh || a->watched));
 }
 
-static void expect_again(struct fp_walk *w);
-static fp_status submit_from_root(struct fp_walk *w);
+static void walk_again(struct fp_walk *w);
 
 /* Answers all clients that the result serves.  True if there are others: for all of them together the path is
  * walked once again, from "/". */
@@ -237,7 +236,6 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, bool
     struct fp_walks *ws = w->walks;
     struct siblings children = TAILQ_HEAD_INITIALIZER(children);
     struct fp_waiter *wt, *next;
-    fp_status st;
 
     for (wt = TAILQ_FIRST(&w->waiters); wt != NULL; wt = next) {
         next = TAILQ_NEXT(wt, link);
@@ -249,10 +247,7 @@ static bool repeat_for_others(struct fp_walk *w, const struct fp_answer *a, bool
     if (TAILQ_EMPTY(&w->waiters))
         return false;
     TAILQ_CONCAT(&children, &w->children, sibling);
-    expect_again(w);
-    st = submit_from_root(w);
-    if (st != FP_OK)
-        end(w, st, NULL);
+    walk_again(w);
     let_go_on(ws, &children, FP_OK);
     return true;
 }
@@ -460,6 +455,17 @@ static fp_status submit_from_root(struct fp_walk *w)
     return submit(w);
 }
 
+/* Begins the walk once more, at "/"; it ends if it cannot. */
+static void walk_again(struct fp_walk *w)
+{
+    fp_status st;
+
+    expect_again(w);
+    st = submit_from_root(w);
+    if (st != FP_OK)
+        end(w, st, NULL);
+}
+
 static void follow(struct fp_walk *w, struct fp_walk *parent)
 {
     w->follows = true;
@@ -619,42 +625,31 @@ static bool keep_if_current(struct fp_walk *w, struct fp_answer *a, const struct
 }
 
 /*
- * A walk from a base brings the steps below it only: the whole answer is in the
- * cache then.  Otherwise something has changed meanwhile, the file system knows the
- * base no more, or it had to be forgotten.  Then the path is walked again, from "/".
+ * A walk from a base brings the steps below it only: the whole answer is in the cache then.  Otherwise something
+ * has changed meanwhile, the file system knows the base no more, or it had to be forgotten.  Then the path is
+ * walked again, from "/".  Such a walk brings an answer of its own.  A directory's descriptor is for us, not for
+ * the client.
  */
-static void end_from_base(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
-                          uint64_t began_ms)
+static void end_with_answer(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
+                            uint64_t began_ms)
 {
+    const bool whole = w->base.fd == -1, is_dir = fp_step_is_dir(&a->steps[a->n_steps - 1]);
     const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
-    fp_status st;
+    int fd = whole && a->fd != -1 && !is_dir ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
 
-    if (!keep_if_current(w, a, result, began_ms) || !end_from_cache(w, a)) {
-        expect_again(w);
-        st = submit_from_root(w);
-        if (st != FP_OK)
-            end(w, st, NULL);
-    }
-    fp_close_file(&a->fd, mount);
-}
-
-/* A directory's descriptor is for us, not for the client. */
-static void end_from_root(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
-                          uint64_t began_ms)
-{
-    bool is_dir = fp_step_is_dir(&a->steps[a->n_steps - 1]);
-    int fd = a->fd != -1 && !is_dir ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
-    const uint32_t mount = fp_mount_health_end_of(w->mount, a, result);
-
-    if (!keep_if_current(w, a, result, began_ms) || !end_from_cache(w, a)) {
+    if (keep_if_current(w, a, result, began_ms) && end_from_cache(w, a)) {
         fp_close_file(&a->fd, mount);
-        a->fd = fd;
-        /* The cache keeps no error, either: that is everybody's answer. */
-        if (fp_answer_is_failure(a) || !repeat_for_others(w, a, false))
-            end(w, FP_OK, a);
-        a->fd = -1;
+        fp_close_file(&fd, mount);
+        return;
     }
     fp_close_file(&a->fd, mount);
+    a->fd = fd;
+    /* The cache keeps no error, either: that is everybody's answer. */
+    if (!whole)
+        walk_again(w);
+    else if (fp_answer_is_failure(a) || !repeat_for_others(w, a, false))
+        end(w, FP_OK, a);
+    a->fd = -1;
     fp_close_file(&fd, mount);
 }
 
@@ -704,10 +699,7 @@ static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct
         end(w, st, NULL);
         return;
     }
-    if (w->base.fd != -1)
-        end_from_base(w, a, result, began_ms);
-    else
-        end_from_root(w, a, result, began_ms);
+    end_with_answer(w, a, result, began_ms);
     /* Paths that nobody asks for any more give their watches to those that somebody does. */
     fp_cache_evict_watched(cache, result->unwatched);
 }
