@@ -149,13 +149,12 @@ static void start_closers(struct flashpached *d)
 {
     pid_t pids[FP_CLOSERS];
 
-    if (fp_closer_start(d->descriptors, d->closers_sandbox, pids) == -1) {
+    if (fp_closer_start(d->descriptors, d->closers_sandbox, fp_derive_is_local, d, pids) == -1) {
         fp_log(FP_LOG_WARNING, 80,
                "cannot start the processes that close files (%m): a file system that does not answer a close "
                "holds the daemon; raise the limits on processes and memory");
         return;
     }
-    fp_closer_set_local(fp_derive_is_local, d);
     for (size_t i = 0; i < FP_CLOSERS; i++) {
         ev_child_init(&d->closer_gone[i], on_closer_gone, pids[i], 0);
         d->closer_gone[i].data = d;
@@ -370,7 +369,7 @@ static void set_reports(struct flashpached *d)
                                   d->prompt,      d->args.supervised };
     d->control =
         (struct fp_control_deps){ .cache = d->cache,
-                                  .coherence = d->coherence,
+                                  .mounts = d->mounts,
                                   .forget = fp_forget,
                                   .purged = fp_publish_change,
                                   .ctx = d,
@@ -405,7 +404,8 @@ static bool start_dispatch(struct flashpached *d)
 {
     const struct fp_dispatch_settings settings = fp_derive_dispatch(d, d->conf);
 
-    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, &d->tables, &settings);
+    d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, d->mounts, &d->tables,
+                                     &settings);
     d->router = (struct fp_router){ d->dispatch, &d->control };
     return d->dispatch != NULL;
 }
@@ -446,7 +446,7 @@ static bool start(struct flashpached *d)
 {
     ev_set_allocator(take_for_loop);
     if (!start_processes(d) || !start_cache(d) || !start_dispatch(d) || !start_listener(d)
-        || fp_observer_init(&d->observer, d->coherence, d->mounts) == -1)
+        || fp_observer_init(&d->observer, d->mounts) == -1)
         return false;
     set_reports(d);
     fp_wakeups_count(&d->wakeups, d->loop);

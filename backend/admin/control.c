@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cache/cache.h"
-#include "changes/coherence.h"
+#include "changes/mounts.h"
 #include "changes/mounts.h"
 #include "wire/answer.h"
 
@@ -58,11 +58,10 @@ static size_t explain_line(const struct fp_control_deps *deps, const struct fp_c
     static const char *const states[] = { "unknown", "detached", "changed", "expired", "known" };
     const uint64_t now_ms = fp_now_ms();
     const struct fp_cache_snapshot v = fp_cache_snapshot(deps->cache, question->path, len, now_ms);
-    const char *mount = v.mount != 0 ? fp_coherence_mount_point(deps->coherence, v.mount) : NULL;
+    const struct fp_mount *m = fp_mounts_find(deps->mounts, v.mount);
+    const char *mount = m != NULL ? m->point : "?";
     char point[FP_MAX_PATH + 1];
 
-    if (mount == NULL)
-        mount = "?";
     fp_text_escape(point, sizeof(point), mount, strlen(mount));
     return (size_t)snprintf(buf, size, "%zu %s %s %s %" PRIu64 " %s %s %s\n", len, states[v.state],
                             fp_verdict_text(v.verdict), fp_verdict_reason(v.verdict),

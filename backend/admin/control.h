@@ -15,7 +15,7 @@
 #define FP_REPORT_LINE 8192 /* bytes, the most that one line of a report may have */
 
 struct fp_cache;
-struct fp_coherence;
+struct fp_mounts;
 
 /*
  * Lines of a report, by number from 0.  line() writes one, with its line end and
@@ -30,7 +30,7 @@ struct fp_report_source {
 /* All of them are the caller's. */
 struct fp_control_deps {
     const struct fp_cache *cache;
-    const struct fp_coherence *coherence;
+    const struct fp_mounts *mounts;
     /* Forgets the path, or with tree the path and everything below it, and returns how many
      * entries there were. */
     size_t (*forget)(void *ctx, const char *path, size_t len, bool tree);

@@ -283,30 +283,6 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         validity[i] = validity_on(f, result->step_watches[i].mount);
 }
 
-/* ---- reports ---- */
-
-uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len, size_t *known_r)
-{
-    const struct fp_mount *m = fp_mounts_of_path(f->deps.mounts, path, len);
-
-    *known_r = m != NULL ? strlen(m->point) : 0;
-    return m != NULL ? m->id : 0;
-}
-
-const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount)
-{
-    const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
-
-    return m != NULL ? m->point : NULL;
-}
-
-bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
-{
-    const struct fp_mount *m = fp_mounts_find(f->deps.mounts, mount);
-
-    return m == NULL || m->traits.local;
-}
-
 /* ---- start and end ---- */
 
 static void watch_fd(struct fp_coherence *f, ev_io *io, int fd,

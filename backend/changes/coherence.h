@@ -92,17 +92,6 @@ void fp_coherence_catch_up(struct fp_coherence *f);
 void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *result, size_t n,
                            struct fp_validity *validity);
 
-/*
- * The mount that the path lies on, taken literally, and the length of its mount
- * point; 0 and 0: unknown.
- */
-uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len, size_t *known_r);
-/* The mount's point, good until the loop goes on; NULL: there is no such mount. */
-const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount);
-
-/* False where a server, or a process, answers for the mount.  True for an unknown one. */
-bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount);
-
 /* Sets a function to be called at each heartbeat, after the events that are there were taken in.  That is
  * some 60 times a second while answers are in use.  The function returns true if a client waits for an
  * answer: then the beat goes on as well. */

@@ -376,12 +376,12 @@ bool fp_dispatch_list_some(struct fp_dispatch *d, struct fp_cache_cursor *at, st
 
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
                                        struct fp_worker_pool *workers, struct fp_coherence *coherence,
-                                       const struct fp_tables *tables,
+                                       const struct fp_mounts *mounts, const struct fp_tables *tables,
                                        const struct fp_dispatch_settings *settings)
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
     const struct fp_mount_health_deps health = {
-        workers, coherence, cache, settings->roots, on_opened, on_moved, d
+        workers, coherence, mounts, cache, settings->roots, on_opened, on_moved, d
     };
 
     if (d == NULL)

@@ -22,6 +22,7 @@ struct fp_coherence;
 struct fp_connection;
 struct fp_dispatch;
 struct fp_lookup;
+struct fp_mounts;
 struct fp_names;
 struct fp_observer;
 struct fp_tables;
@@ -49,7 +50,7 @@ struct fp_dispatch_settings {
  * Returns NULL if there is no memory. */
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
                                        struct fp_worker_pool *workers, struct fp_coherence *coherence,
-                                       const struct fp_tables *tables,
+                                       const struct fp_mounts *mounts, const struct fp_tables *tables,
                                        const struct fp_dispatch_settings *settings);
 /* New settings hold at once, but for the roots. */
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);

@@ -15,6 +15,7 @@
 #include "base/turn.h"
 #include "cache/cache.h"
 #include "changes/coherence.h"
+#include "changes/mounts.h"
 #include "lookup/breaker.h"
 #include "wire/answer.h"
 #include "wire/task.h"
@@ -97,6 +98,7 @@ struct fp_expected fp_mount_health_expect(const struct fp_mount_health *health, 
 {
     const struct detour *detour = find_detour(health, path, len);
     struct fp_expected at = { .out = true };
+    const struct fp_mount *by_path;
     uint32_t by_cache;
 
     if (detour != NULL) {
@@ -105,10 +107,14 @@ struct fp_expected fp_mount_health_expect(const struct fp_mount_health *health, 
         return at;
     }
     by_cache = fp_cache_mount(health->deps.cache, path, len, &at.seen);
-    at.mount = fp_coherence_mount_of(health->deps.coherence, path, len, &at.from);
+    by_path = fp_mounts_of_path(health->deps.mounts, path, len);
+    if (by_path != NULL) {
+        at.mount = by_path->id;
+        at.from = strlen(by_path->point);
+    }
     if (at.seen > at.from) {
         at.from = at.seen;
-        if (fp_coherence_mount_point(health->deps.coherence, by_cache) != NULL)
+        if (fp_mounts_find(health->deps.mounts, by_cache) != NULL)
             at.mount = by_cache;
     }
     at.out = fp_breaker_is_open(health->breaker, at.mount);
@@ -119,9 +125,9 @@ struct fp_expected fp_mount_health_expect(const struct fp_mount_health *health, 
 
 static const char *name_of(const struct fp_mount_health *health, uint32_t mount)
 {
-    const char *point = fp_coherence_mount_point(health->deps.coherence, mount);
+    const struct fp_mount *m = fp_mounts_find(health->deps.mounts, mount);
 
-    return point != NULL ? point : "(unmounted)";
+    return m != NULL ? m->point : "(unmounted)";
 }
 
 static void on_opened(struct fp_mount_health *health, uint32_t mount)
@@ -180,10 +186,10 @@ void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_st
 static bool on_strayed(void *ctx, void *walk, uint32_t from, uint32_t to)
 {
     const struct fp_mount_health *health = ctx;
-    const struct fp_coherence *coherence = health->deps.coherence;
+    const struct fp_mount *there = fp_mounts_find(health->deps.mounts, to);
+    const struct fp_mount *expected = fp_mounts_find(health->deps.mounts, from);
 
-    if (fp_coherence_mount_point(coherence, to) == NULL
-        || (fp_coherence_is_local(coherence, to) && !fp_coherence_is_local(coherence, from)))
+    if (there == NULL || (there->traits.local && expected != NULL && !expected->traits.local))
         return false;
     health->deps.moved(health->deps.ctx, walk, to);
     return true;
@@ -250,13 +256,13 @@ static bool send_probe(struct fp_mount_health *health, uint32_t mount, const cha
 static void look_after(void *ctx, uint32_t mount)
 {
     struct fp_mount_health *health = ctx;
-    const char *point = fp_coherence_mount_point(health->deps.coherence, mount);
+    const struct fp_mount *m = fp_mounts_find(health->deps.mounts, mount);
     const struct fp_mount_usage at = fp_mount_usage(health->deps.workers, mount);
     uint64_t now = fp_now_ms();
 
     if (mount == 0)
         return;
-    if (point == NULL) {
+    if (m == NULL) {
         if (fp_breaker_reset(health->breaker, mount))
             fp_log(FP_LOG_WARNING, 45, "a file system that was out of service was unmounted");
         fp_worker_pool_absolve(health->deps.workers, mount);
@@ -267,7 +273,7 @@ static void look_after(void *ctx, uint32_t mount)
     fp_worker_pool_make_room(health->deps.workers, mount, fp_breaker_is_open(health->breaker, mount));
     fp_breaker_hung(health->breaker, mount, at.hung);
     if (fp_breaker_probe(health->breaker, mount, now)
-        && !send_probe(health, mount, probe_path(health, point)))
+        && !send_probe(health, mount, probe_path(health, m->point)))
         fp_breaker_probed(health->breaker, mount, now);
 }
 

@@ -26,12 +26,14 @@ struct fp_answer;
 struct fp_cache;
 struct fp_coherence;
 struct fp_mount_health;
+struct fp_mounts;
 struct fp_worker_pool;
 struct fp_walk_result;
 
 struct fp_mount_health_deps {
     struct fp_worker_pool *workers;
-    struct fp_coherence *coherence;
+    const struct fp_coherence *coherence;
+    const struct fp_mounts *mounts;
     const struct fp_cache *cache;
     const char *const *roots; /* as in resolve.h */
     /* The mount has gone out of service: walks there must not be waited for. */

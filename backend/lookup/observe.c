@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "changes/coherence.h"
 #include "changes/mounts.h"
 #include "lookup/mount_health.h"
 #include "wire/answer.h"
@@ -25,16 +24,13 @@ static bool is_mounted(void *ctx, const char *point)
 {
     const struct fp_observer *o = ctx;
     const size_t len = strlen(point);
-    size_t known = len;
+    const struct fp_mount *m = point[0] == '/' ? fp_mounts_of_path(o->mounts, point, len) : NULL;
 
-    if (point[0] == '/')
-        fp_coherence_mount_of(o->coherence, point, len, &known);
-    return known == len;
+    return point[0] != '/' || (m != NULL && strlen(m->point) == len);
 }
 
-int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts)
+int fp_observer_init(struct fp_observer *o, const struct fp_mounts *mounts)
 {
-    o->coherence = coherence;
     o->mounts = mounts;
     o->health = NULL;
     o->latency = fp_latency_create(is_mounted, o);
@@ -79,14 +75,14 @@ void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w)
 {
     const uint64_t now_ms = fp_now_ms();
     struct fp_effort effort;
+    const struct fp_mount *m;
     const char *point;
 
     /* A walk that never began took no time. */
     if (o == NULL || w->began_ms == 0)
         return;
-    point = fp_coherence_mount_point(o->coherence, fp_mount_health_end_of(w->mount, w->answer, w->result));
-    if (point == NULL)
-        point = UNKNOWN;
+    m = fp_mounts_find(o->mounts, fp_mount_health_end_of(w->mount, w->answer, w->result));
+    point = m != NULL ? m->point : UNKNOWN;
     effort = effort_of(w, now_ms);
     fp_latency_add(o->latency, point, &effort, now_ms);
     if (effort.us >= SLOW_US)

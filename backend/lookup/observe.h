@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 struct fp_answer;
-struct fp_coherence;
 struct fp_latency;
 struct fp_lookup;
 struct fp_mount_health;
@@ -18,14 +17,13 @@ struct fp_mounts;
 struct fp_walk_result;
 
 struct fp_observer {
-    const struct fp_coherence *coherence; /* these three are the caller's */
-    const struct fp_mounts *mounts;
+    const struct fp_mounts *mounts; /* these two are the caller's */
     struct fp_mount_health *health; /* NULL: each mount is in service */
     struct fp_latency *latency;
 };
 
 /* Returns 0, or -1 if there is no memory. */
-int fp_observer_init(struct fp_observer *o, const struct fp_coherence *coherence, const struct fp_mounts *mounts);
+int fp_observer_init(struct fp_observer *o, const struct fp_mounts *mounts);
 void fp_observer_clear(struct fp_observer *o);
 
 /* A walk that has ended, as fp_worker_done says; mount: where it was expected to be. */

@@ -213,8 +213,11 @@ static pid_t start_one(struct lane *lane, const struct fp_sandbox *sandbox)
     return pid;
 }
 
-int fp_closer_start(size_t n, const struct fp_sandbox *sandbox, pid_t pids_r[FP_CLOSERS])
+int fp_closer_start(size_t n, const struct fp_sandbox *sandbox, fp_closer_is_local *tell, void *ctx,
+                    pid_t pids_r[FP_CLOSERS])
 {
+    is_local = tell;
+    is_local_ctx = ctx;
     limit = (n + BITS - 1) / BITS * BITS;
     grow_table(n < GROWN_MOST ? n : GROWN_MOST);
     /* A closer would take a refused getppid() for its parent's end. */
@@ -235,12 +238,6 @@ int fp_closer_start(size_t n, const struct fp_sandbox *sandbox, pid_t pids_r[FP_
     memset(sides, 0, sizeof(sides));
     fp_set_file_closer(leave);
     return 0;
-}
-
-void fp_closer_set_local(fp_closer_is_local *tell, void *ctx)
-{
-    is_local = tell;
-    is_local_ctx = ctx;
 }
 
 size_t fp_closer_waiting(void)

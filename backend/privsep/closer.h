@@ -24,16 +24,16 @@
 
 struct fp_sandbox;
 
-/*
- * Starts them, for descriptors below limit; from now on fp_close_file() leaves descriptors to them.  The
- * calling process must have one thread.  The closers end with that process.  sandbox: NULL for none.  0, or
- * -1 with errno: then fp_close_file() closes as before.
- */
-int fp_closer_start(size_t limit, const struct fp_sandbox *sandbox, pid_t pids_r[FP_CLOSERS]);
-
 /* Tells whether a mount is a local file system; false if that is not known. */
 typedef bool fp_closer_is_local(void *ctx, uint32_t mount);
-void fp_closer_set_local(fp_closer_is_local *tell, void *ctx);
+
+/*
+ * Starts them, for descriptors below limit; from now on fp_close_file() leaves descriptors to them.  The
+ * calling process must have one thread.  The closers end with that process.  sandbox: NULL for none; is_local: NULL if every mount is.  0, or
+ * -1 with errno: then fp_close_file() closes as before.
+ */
+int fp_closer_start(size_t limit, const struct fp_sandbox *sandbox, fp_closer_is_local *is_local, void *ctx,
+                    pid_t pids_r[FP_CLOSERS]);
 
 /* How many descriptors wait to be closed, the one that is being closed included. */
 size_t fp_closer_waiting(void);

@@ -327,7 +327,7 @@ static void begin(void)
         &limits, &(struct fp_cache_deps){ .lease_table = leases, .verify = cache_verify, .now_ms = fp_now_ms });
     FUZZ_MUST(cache != NULL);
     fp_cache_set_content(cache, &content);
-    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &tables, &settings);
+    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, NULL, &tables, &settings);
     FUZZ_MUST(dispatch != NULL);
     router.dispatch = dispatch;
 }

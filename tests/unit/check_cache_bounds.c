@@ -42,7 +42,7 @@ START_TEST(descriptors_that_wait_to_be_closed_take_places_of_files)
     start(8, 100, 100);
     for (int i = 0; i < 8; i++)
         walked(numbered("/f", i), now, "df");
-    ck_assert_int_eq(fp_closer_start(256, NULL, pids), 0);
+    ck_assert_int_eq(fp_closer_start(256, NULL, NULL, NULL, pids), 0);
     for (int i = 0; i < FP_CLOSERS; i++) {
         ck_assert_int_eq(kill(pids[i], SIGSTOP), 0);
         ck_assert_int_eq(waitpid(pids[i], NULL, WUNTRACED), pids[i]);

@@ -17,7 +17,7 @@ static pid_t pids[FP_CLOSERS];
 
 static void setup(void)
 {
-    ck_assert_int_eq(fp_closer_start(LIMIT, NULL, pids), 0);
+    ck_assert_int_eq(fp_closer_start(LIMIT, NULL, NULL, NULL, pids), 0);
 }
 
 static void teardown(void)
@@ -133,7 +133,7 @@ START_TEST(sockets_are_hung_up_when_the_parent_is_dead)
     pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        if (fp_closer_start(LIMIT, NULL, pids) == -1 || kill(pids[1], SIGSTOP) == -1
+        if (fp_closer_start(LIMIT, NULL, NULL, NULL, pids) == -1 || kill(pids[1], SIGSTOP) == -1
             || write(ends[1], &pids[1], sizeof(pids[1])) != sizeof(pids[1]))
             _exit(1);
         raise(SIGKILL);

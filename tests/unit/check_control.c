@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cache/cache.h"
-#include "changes/coherence.h"
+#include "changes/mounts.h"
 #include "changes/mounts.h"
 #include "unit.h"
 
@@ -44,10 +44,12 @@ struct fp_cache_snapshot fp_cache_snapshot(const struct fp_cache *c, const char 
     return v;
 }
 
-const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount)
+const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id)
 {
-    ck_assert_ptr_null(f);
-    return mount == 1 ? "/" : "/a b";
+    static const struct fp_mount mounts[] = { { .point = "/" }, { .point = "/a b" } };
+
+    ck_assert_ptr_null(m);
+    return id != 0 ? &mounts[id - 1] : NULL;
 }
 
 /* The fleet gets the very same path, once it is purged here. */

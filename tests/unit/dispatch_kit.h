@@ -15,6 +15,7 @@
 #include "cache/cache.h"
 #include "cache_kit.h"
 #include "changes/coherence.h"
+#include "changes/mounts.h"
 #include "hash_kit.h"
 #include "ipc/connection.h"
 #include "lookup/dispatch.h"
@@ -146,23 +147,19 @@ static inline bool is_below_m(const char *path, size_t len)
     return len >= 2 && memcmp(path, "/m", 2) == 0 && (len == 2 || path[2] == '/');
 }
 
-uint32_t fp_coherence_mount_of(const struct fp_coherence *f, const char *path, size_t len, size_t *known_r)
+static const struct fp_mount mounts[] = { { .id = ROOT_MOUNT, .point = "/", .traits = { .local = true } },
+                                          { .id = OTHER_MOUNT, .point = "/m" } };
+
+const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *path, size_t len)
 {
-    (void)f;
-    *known_r = is_below_m(path, len) ? 2 : 1;
-    return is_below_m(path, len) ? OTHER_MOUNT : ROOT_MOUNT;
+    (void)m;
+    return &mounts[is_below_m(path, len)];
 }
 
-const char *fp_coherence_mount_point(const struct fp_coherence *f, uint32_t mount)
+const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id)
 {
-    (void)f;
-    return mount == OTHER_MOUNT ? "/m" : "/";
-}
-
-bool fp_coherence_is_local(const struct fp_coherence *f, uint32_t mount)
-{
-    (void)f;
-    return mount != OTHER_MOUNT;
+    (void)m;
+    return &mounts[id == OTHER_MOUNT];
 }
 
 /* The refreshes at each heartbeat. */
@@ -391,7 +388,7 @@ static inline void setup(void)
     leases = tables.leases;
     cache = fp_cache_create(
         &limits, &(struct fp_cache_deps){ .lease_table = leases, .verify = cache_verify, .now_ms = fp_now_ms });
-    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, &tables, &settings);
+    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, NULL, &tables, &settings);
     ck_assert_ptr_nonnull(dispatch);
     router.dispatch = dispatch;
 }
