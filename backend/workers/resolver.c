@@ -27,14 +27,15 @@
 int fp_resolver_init(struct fp_resolver *r, const struct fp_resolver_settings *settings)
 {
     r->settings = settings;
-    r->place = fp_whereabouts_enter(settings->whereabouts, getpid());
+    r->pid = getpid();
+    fp_resolver_at(r, 0);
     r->slash = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     return r->slash == -1 ? -1 : 0;
 }
 
 void fp_resolver_at(const struct fp_resolver *r, uint32_t mount)
 {
-    fp_whereabouts_set(r->place, mount);
+    fp_whereabouts_set(r->settings->whereabouts, r->pid, mount);
 }
 
 bool fp_resolver_is_within(const struct fp_resolver *r, const char *path, size_t len)

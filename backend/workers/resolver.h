@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/errors.h"
 #include "wire/walk_result.h"
@@ -17,7 +18,6 @@ struct fp_meta;
 struct fp_mount_traits;
 struct fp_mount_list;
 struct fp_noise_list;
-struct fp_place;
 struct fp_sandbox;
 struct fp_watch;
 struct fp_whereabouts;
@@ -36,8 +36,8 @@ struct fp_resolver_settings {
 
 struct fp_resolver {
     const struct fp_resolver_settings *settings;
-    int slash;              /* "/" opened O_PATH */
-    struct fp_place *place; /* of this worker; NULL: none */
+    int slash; /* "/" opened O_PATH */
+    pid_t pid; /* this worker's */
 };
 
 /* A directory or file that a walk has reached. */

@@ -7,15 +7,11 @@
 
 #include "base/memory.h"
 
-#define PLACES 1024 /* 8 KB; settings allow 256 workers, and killed ones leave theirs at once */
+#define PLACES 32768 /* Linux' default for its highest process id; memory for a page where there is a worker */
 
-struct fp_place {
-    _Atomic uint32_t pid; /* 0: free */
-    _Atomic uint32_t mount;
-};
-
+/* Both numbers are in one word: the process id << 32 | mount. */
 struct fp_whereabouts {
-    struct fp_place places[PLACES];
+    _Atomic uint64_t places[PLACES];
 };
 
 struct fp_whereabouts *fp_whereabouts_create(void)
@@ -23,42 +19,15 @@ struct fp_whereabouts *fp_whereabouts_create(void)
     return fp_memory_share(sizeof(struct fp_whereabouts));
 }
 
-void fp_whereabouts_leave(struct fp_whereabouts *w, pid_t pid)
+void fp_whereabouts_set(struct fp_whereabouts *w, pid_t pid, uint32_t mount)
 {
-    for (size_t i = 0; w != NULL && i < PLACES; i++) {
-        uint32_t mine = (uint32_t)pid;
-
-        if (atomic_compare_exchange_strong(&w->places[i].pid, &mine, 0))
-            return;
-    }
-}
-
-struct fp_place *fp_whereabouts_enter(struct fp_whereabouts *w, pid_t pid)
-{
-    /* A worker of the same number may have ended unseen. */
-    fp_whereabouts_leave(w, pid);
-    for (size_t i = 0; w != NULL && i < PLACES; i++) {
-        uint32_t nobody = 0;
-
-        if (atomic_compare_exchange_strong(&w->places[i].pid, &nobody, (uint32_t)pid)) {
-            atomic_store(&w->places[i].mount, 0);
-            return &w->places[i];
-        }
-    }
-    return NULL;
-}
-
-void fp_whereabouts_set(struct fp_place *place, uint32_t mount)
-{
-    if (place != NULL)
-        atomic_store_explicit(&place->mount, mount, memory_order_relaxed);
+    if (w != NULL)
+        atomic_store_explicit(&w->places[(size_t)pid % PLACES], (uint64_t)pid << 32 | mount, memory_order_relaxed);
 }
 
 uint32_t fp_whereabouts_of(const struct fp_whereabouts *w, pid_t pid)
 {
-    for (size_t i = 0; w != NULL && i < PLACES; i++) {
-        if (atomic_load(&w->places[i].pid) == (uint32_t)pid)
-            return atomic_load(&w->places[i].mount);
-    }
-    return 0;
+    const uint64_t place = w != NULL ? atomic_load(&w->places[(size_t)pid % PLACES]) : 0;
+
+    return place >> 32 == (uint64_t)pid ? (uint32_t)place : 0;
 }

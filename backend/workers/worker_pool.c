@@ -229,7 +229,6 @@ static void lose(struct worker *p, fp_status why)
     ev_io_stop(pool->loop, &p->readable);
     ev_timer_stop(pool->loop, &p->deadline);
     fp_spawner_kill(&pool->spawner, p->pid);
-    fp_whereabouts_leave(pool->settings.whereabouts, p->pid);
     if (j != NULL)
         watch_dying(p, j);
     fp_close(&p->sock);
@@ -457,7 +456,6 @@ static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
     if (p == NULL) {
         fp_close(&sock);
         fp_spawner_kill(&pool->spawner, pid);
-        fp_whereabouts_leave(pool->settings.whereabouts, pid);
         return;
     }
     p->pid = pid;
@@ -528,8 +526,6 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
         enlist(pool, pid, sock);
     } else if (st == FP_BUSY || st == FP_LOSTFD) {
         expect_fewer(pool, 1);
-        if (st == FP_LOSTFD)
-            fp_whereabouts_leave(pool->settings.whereabouts, pid);
         fp_log(FP_LOG_ERROR, 23,
                "a worker could not be started (%s): trying again; raise "
                "the limits on processes and descriptors",
