@@ -13,7 +13,6 @@
 #include "cache/cache.h"
 #include "changes/coherence.h"
 #include "ipc/connection.h"
-#include "lookup/breaker.h"
 #include "lookup/mount_health.h"
 #include "lookup/observe.h"
 #include "lookup/publish.h"
@@ -444,13 +443,13 @@ void fp_dispatch_destroy(struct fp_dispatch **dp)
 
 struct fp_dispatch_counts fp_dispatch_counts(const struct fp_dispatch *d)
 {
-    const struct fp_breaker_counts mounts = fp_mount_health_counts(d->health);
+    const struct fp_mount_health_counts mounts = fp_mount_health_counts(d->health);
     struct fp_dispatch_counts counts = d->counts;
 
     counts.stale = d->questions.counts.stale;
     counts.unanswered = d->questions.counts.unanswered;
     counts.inflight = fp_walks_counts(d->walks).inflight;
     counts.opened = mounts.opened;
-    counts.out = mounts.open;
+    counts.out = mounts.out;
     return counts;
 }

@@ -25,10 +25,18 @@
 
 #define CHECK_SECONDS 0.05 /* while anything is asked, or out of service */
 
+/* A mount that walks are meant for, or of which something else is worth remembering. */
+struct mount {
+    LIST_ENTRY(mount) link;
+    uint32_t id;  /* as in statx(2)'s stx_mnt_id; 0: unknown, and never out of service */
+    size_t walks; /* that have entered */
+    struct fp_breaker breaker;
+};
+
 struct probe {
     LIST_ENTRY(probe) link;
     struct fp_mount_health *health;
-    uint32_t mount;
+    struct mount *mount; /* which is remembered while it is probed */
     struct fp_task task; /* its path is the one below */
     char path[];
 };
@@ -43,13 +51,33 @@ struct fp_mount_health {
     struct ev_loop *loop;
     struct fp_mount_health_deps deps;
     uint32_t timeout_ms;
-    struct fp_breaker *breaker;
+    LIST_HEAD(, mount) mounts;
+    struct fp_mount_health_counts counts;
     ev_timer check;
     uint64_t losses; /* of the table of mounts, seen last */
     LIST_HEAD(, probe) probes;
     struct detour detours[FP_MAX_DETOURS];
     unsigned next_detour; /* the one to be replaced */
 };
+
+/* NULL: nothing is remembered. */
+static struct mount *find(const struct fp_mount_health *health, uint32_t id)
+{
+    struct mount *m;
+
+    LIST_FOREACH(m, &health->mounts, link) {
+        if (m->id == id)
+            return m;
+    }
+    return NULL;
+}
+
+bool fp_mount_health_is_out(const struct fp_mount_health *health, uint32_t mount)
+{
+    const struct mount *m = find(health, mount);
+
+    return m != NULL && m->breaker.open;
+}
 
 /* ---- where a path is expected ---- */
 
@@ -84,11 +112,11 @@ void fp_mount_health_forget(struct fp_mount_health *health, const char *path, si
 /* NULL: the path leads to no mount that is out of service. */
 static const struct detour *find_detour(const struct fp_mount_health *health, const char *path, size_t len)
 {
-    if (fp_breaker_counts(health->breaker).open == 0)
+    if (health->counts.out == 0)
         return NULL;
     for (const struct detour *each = health->detours; each < health->detours + FP_MAX_DETOURS; each++) {
         if (each->path != NULL && fp_path_is_below(path, len, each->path) && fp_now_ms() < each->expires_ms
-            && fp_breaker_is_open(health->breaker, each->mount))
+            && fp_mount_health_is_out(health, each->mount))
             return each;
     }
     return NULL;
@@ -117,7 +145,7 @@ struct fp_expected fp_mount_health_expect(const struct fp_mount_health *health, 
         if (fp_mounts_find(health->deps.mounts, by_cache) != NULL)
             at.mount = by_cache;
     }
-    at.out = fp_breaker_is_open(health->breaker, at.mount);
+    at.out = fp_mount_health_is_out(health, at.mount);
     return at;
 }
 
@@ -130,13 +158,17 @@ static const char *name_of(const struct fp_mount_health *health, uint32_t mount)
     return m != NULL ? m->point : "(unmounted)";
 }
 
-static void on_opened(struct fp_mount_health *health, uint32_t mount)
+static void on_opened(struct fp_mount_health *health, const struct mount *m)
 {
+    const uint32_t mount = m->id;
+
+    health->counts.opened++;
+    health->counts.out++;
     fp_log(FP_LOG_WARNING, 44,
            "the file system at %s does not answer, for %" PRIu64 " ms now: out of service, its "
            "requests are answered from stale entries (stale_if_error_ms) or left to httpd until "
            "it does; check its server, or unmount it (umount -l)",
-           name_of(health, mount), fp_breaker_silence(health->breaker, mount));
+           name_of(health, mount), m->breaker.silence_ms);
     fp_worker_pool_cancel(health->deps.workers, mount, FP_UNAVAILABLE);
     health->deps.opened(health->deps.ctx, mount);
 }
@@ -154,11 +186,13 @@ uint32_t fp_mount_health_end_of(uint32_t mount, const struct fp_answer *a,
 static void answered(struct fp_mount_health *health, uint32_t mount)
 {
     const struct fp_mount_usage at = fp_mount_usage(health->deps.workers, mount);
-    uint64_t now = fp_now_ms();
-    uint64_t since = fp_breaker_answered(health->breaker, mount, at.waiting > 0, now);
+    const uint64_t now = fp_now_ms();
+    struct mount *m = find(health, mount);
+    const uint64_t since = m != NULL ? fp_breaker_answered(&m->breaker, at.waiting > 0, now) : 0;
 
     if (since == 0)
         return;
+    health->counts.out--;
     fp_log(FP_LOG_WARNING, 45,
            "the file system at %s answers again, after %" PRIu64 " ms out of "
            "service",
@@ -168,10 +202,11 @@ static void answered(struct fp_mount_health *health, uint32_t mount)
 void fp_mount_health_heard(struct fp_mount_health *health, uint32_t mount, fp_status st,
                            const struct fp_answer *a, const struct fp_walk_result *result, uint64_t began_ms)
 {
-    uint64_t now = fp_now_ms();
+    const uint64_t now = fp_now_ms();
+    struct mount *m = st == FP_TIMEOUT && mount != 0 ? find(health, mount) : NULL;
 
-    if (st == FP_TIMEOUT && fp_breaker_given_up(health->breaker, mount, began_ms, now))
-        on_opened(health, mount);
+    if (m != NULL && fp_breaker_given_up(&m->breaker, health->timeout_ms, began_ms, now))
+        on_opened(health, m);
     if (st != FP_OK)
         return;
     /* An error after so long a time means that a client of the file system gave up waiting. */
@@ -208,12 +243,12 @@ static void on_probed(void *ctx, fp_status st, struct fp_answer *a, const struct
 {
     struct probe *p = ctx;
 
-    fp_mount_health_heard(p->health, p->mount, st, a, result, began_ms);
+    fp_mount_health_heard(p->health, p->mount->id, st, a, result, began_ms);
     /* An automount's own place, which a worker only looks at: it did not
      * wait there. A path outside the roots is refused without a look. */
     if (st == FP_REFUSED && fp_path_is_within(p->path, p->task.lookup.path_len, p->health->deps.roots))
-        answered(p->health, p->mount);
-    fp_breaker_probed(p->health->breaker, p->mount, fp_now_ms());
+        answered(p->health, p->mount->id);
+    fp_breaker_probed(&p->mount->breaker, fp_now_ms());
     end_probe(p);
 }
 
@@ -232,7 +267,7 @@ static const char *probe_path(const struct fp_mount_health *health, const char *
     return below != NULL ? below : point;
 }
 
-static bool send_probe(struct fp_mount_health *health, uint32_t mount, const char *path)
+static bool send_probe(struct fp_mount_health *health, struct mount *mount, const char *path)
 {
     size_t len = strlen(path);
     struct probe *p = len <= FP_MAX_PATH ? fp_memory_take_zeroed(1, sizeof(*p) + len) : NULL;
@@ -245,7 +280,7 @@ static bool send_probe(struct fp_mount_health *health, uint32_t mount, const cha
     p->task.lookup.path = p->path;
     p->task.lookup.path_len = len;
     LIST_INSERT_HEAD(&health->probes, p, link);
-    if (fp_worker_pool_probe(health->deps.workers, mount, &p->task, on_probed, p) == FP_OK)
+    if (fp_worker_pool_probe(health->deps.workers, mount->id, &p->task, on_probed, p) == FP_OK)
         return true;
     end_probe(p);
     return false;
@@ -253,34 +288,57 @@ static bool send_probe(struct fp_mount_health *health, uint32_t mount, const cha
 
 /* ---- the timer ---- */
 
-static void look_after(void *ctx, uint32_t mount)
+static void look_after(struct fp_mount_health *health, struct mount *m)
 {
-    struct fp_mount_health *health = ctx;
-    const struct fp_mount *m = fp_mounts_find(health->deps.mounts, mount);
-    const struct fp_mount_usage at = fp_mount_usage(health->deps.workers, mount);
-    uint64_t now = fp_now_ms();
+    const struct fp_mount *mounted = fp_mounts_find(health->deps.mounts, m->id);
+    const struct fp_mount_usage at = fp_mount_usage(health->deps.workers, m->id);
+    const uint64_t now = fp_now_ms();
 
-    if (mount == 0)
+    if (m->id == 0)
         return;
-    if (m == NULL) {
-        if (fp_breaker_reset(health->breaker, mount))
+    if (mounted == NULL) {
+        if (fp_breaker_reset(&m->breaker)) {
+            health->counts.out--;
             fp_log(FP_LOG_WARNING, 45, "a file system that was out of service was unmounted");
-        fp_worker_pool_absolve(health->deps.workers, mount);
+        }
+        fp_worker_pool_absolve(health->deps.workers, m->id);
         return;
     }
-    if (fp_breaker_check(health->breaker, mount, at.oldest_ms, now))
-        on_opened(health, mount);
-    fp_worker_pool_make_room(health->deps.workers, mount, fp_breaker_is_open(health->breaker, mount));
-    fp_breaker_hung(health->breaker, mount, at.hung);
-    if (fp_breaker_probe(health->breaker, mount, now)
-        && !send_probe(health, mount, probe_path(health, m->point)))
-        fp_breaker_probed(health->breaker, mount, now);
+    if (fp_breaker_check(&m->breaker, health->timeout_ms, at.oldest_ms, now))
+        on_opened(health, m);
+    fp_worker_pool_make_room(health->deps.workers, m->id, m->breaker.open);
+    fp_breaker_hung(&m->breaker, at.hung);
+    if (fp_breaker_probe(&m->breaker, now) && !send_probe(health, m, probe_path(health, mounted->point)))
+        fp_breaker_probed(&m->breaker, now);
+}
+
+static void hurry(struct fp_mount_health *health)
+{
+    struct mount *m;
+
+    LIST_FOREACH(m, &health->mounts, link)
+        fp_breaker_hurry(&m->breaker);
+}
+
+/* Forgets mounts that are not worth remembering. */
+static void sweep(struct fp_mount_health *health)
+{
+    struct mount *m, *next;
+
+    for (m = LIST_FIRST(&health->mounts); m != NULL; m = next) {
+        next = LIST_NEXT(m, link);
+        if (m->walks > 0 || !fp_breaker_is_at_rest(&m->breaker, health->timeout_ms, fp_now_ms()))
+            continue;
+        LIST_REMOVE(m, link);
+        free(m);
+    }
 }
 
 static void on_check(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct fp_mount_health *health = w->data;
-    uint64_t losses = fp_coherence_counts(health->deps.coherence).losses;
+    const uint64_t losses = fp_coherence_counts(health->deps.coherence).losses;
+    struct mount *m;
 
     fp_turn_work(FP_WORK_TIMER);
     (void)events;
@@ -288,10 +346,12 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
     fp_worker_pool_track(health->deps.workers, on_strayed, health);
     /* Something may have been mounted over it. */
     if (losses != health->losses)
-        fp_breaker_hurry(health->breaker);
+        hurry(health);
     health->losses = losses;
-    fp_breaker_each(health->breaker, look_after, health);
-    if (!fp_breaker_sweep(health->breaker, fp_now_ms()))
+    LIST_FOREACH(m, &health->mounts, link)
+        look_after(health, m);
+    sweep(health);
+    if (LIST_EMPTY(&health->mounts))
         ev_timer_stop(loop, w);
 }
 
@@ -299,25 +359,34 @@ static void on_check(struct ev_loop *loop, ev_timer *w, int events)
 
 size_t fp_mount_health_enter(struct fp_mount_health *health, uint32_t mount)
 {
-    fp_breaker_enter(health->breaker, mount);
+    struct mount *m = find(health, mount);
+
+    if (m == NULL) {
+        m = fp_memory_take_zeroed(1, sizeof(*m));
+        if (m == NULL)
+            return 0;
+        m->id = mount;
+        LIST_INSERT_HEAD(&health->mounts, m, link);
+    }
     if (!ev_is_active(&health->check))
         ev_timer_again(health->loop, &health->check);
-    return fp_breaker_walks(health->breaker, mount);
+    return ++m->walks;
 }
 
 void fp_mount_health_leave(struct fp_mount_health *health, uint32_t mount)
 {
-    fp_breaker_leave(health->breaker, mount);
+    struct mount *m = find(health, mount);
+
+    if (m != NULL && m->walks > 0)
+        m->walks--;
 }
 
 void fp_mount_health_asked(struct fp_mount_health *health, uint32_t mount)
 {
-    fp_breaker_asked(health->breaker, mount, fp_now_ms());
-}
+    struct mount *m = find(health, mount);
 
-bool fp_mount_health_is_out(const struct fp_mount_health *health, uint32_t mount)
-{
-    return fp_breaker_is_open(health->breaker, mount);
+    if (m != NULL)
+        fp_breaker_asked(&m->breaker, fp_now_ms());
 }
 
 /* ---- start and end ---- */
@@ -332,11 +401,6 @@ struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struc
     health->loop = loop;
     health->deps = *deps;
     health->timeout_ms = timeout_ms;
-    health->breaker = fp_breaker_create(timeout_ms);
-    if (health->breaker == NULL) {
-        free(health);
-        return NULL;
-    }
     ev_init(&health->check, on_check);
     health->check.repeat = CHECK_SECONDS;
     health->check.data = health;
@@ -346,6 +410,7 @@ struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struc
 void fp_mount_health_destroy(struct fp_mount_health **hp)
 {
     struct fp_mount_health *health = *hp;
+    struct mount *m;
 
     *hp = NULL;
     if (health == NULL)
@@ -355,19 +420,21 @@ void fp_mount_health_destroy(struct fp_mount_health **hp)
         end_probe(LIST_FIRST(&health->probes));
     for (size_t i = 0; i < FP_MAX_DETOURS; i++)
         forget_detour(&health->detours[i]);
-    fp_breaker_destroy(&health->breaker);
+    while ((m = LIST_FIRST(&health->mounts)) != NULL) {
+        LIST_REMOVE(m, link);
+        free(m);
+    }
     free(health);
 }
 
 void fp_mount_health_set(struct fp_mount_health *health, uint32_t timeout_ms)
 {
     health->timeout_ms = timeout_ms;
-    fp_breaker_set(health->breaker, timeout_ms);
     /* Another timeout may be why a mount is out of service. */
-    fp_breaker_hurry(health->breaker);
+    hurry(health);
 }
 
-struct fp_breaker_counts fp_mount_health_counts(const struct fp_mount_health *health)
+struct fp_mount_health_counts fp_mount_health_counts(const struct fp_mount_health *health)
 {
-    return fp_breaker_counts(health->breaker);
+    return health->counts;
 }

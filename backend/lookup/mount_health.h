@@ -50,7 +50,8 @@ struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struc
 void fp_mount_health_destroy(struct fp_mount_health **health);
 void fp_mount_health_set(struct fp_mount_health *health, uint32_t timeout_ms);
 
-/* Notes a walk that is meant for the mount.  Returns how many there are with it. */
+/* Notes a walk that is meant for the mount.  Returns how many there are with it.  Without memory for it (0) the mount
+ * is never out of service. */
 size_t fp_mount_health_enter(struct fp_mount_health *health, uint32_t mount);
 void fp_mount_health_leave(struct fp_mount_health *health, uint32_t mount);
 /* To be called when the walk was handed to the workers, or one more question waits for it. */
@@ -84,6 +85,10 @@ void fp_mount_health_forget(struct fp_mount_health *health, const char *path, si
 uint32_t fp_mount_health_end_of(uint32_t mount, const struct fp_answer *a,
                                 const struct fp_walk_result *result);
 
-struct fp_breaker_counts fp_mount_health_counts(const struct fp_mount_health *health);
+struct fp_mount_health_counts {
+    uint64_t opened; /* how often a breaker did */
+    unsigned out;    /* mounts out of service now */
+};
+struct fp_mount_health_counts fp_mount_health_counts(const struct fp_mount_health *health);
 
 #endif

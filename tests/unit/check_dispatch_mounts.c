@@ -48,6 +48,21 @@ START_TEST(given_up)
 }
 END_TEST
 
+START_TEST(unknown_mounts_stay_in_service)
+{
+    know_root();
+    mounts_are_unknown = true;
+    ask(&early, "/f");
+    give_up("/f");
+    ck_assert_int_eq((int)early.status, FP_TIMEOUT);
+    ask(&late, "/f");
+    finish("/f", "df");
+    ck_assert_uint_ne(late.last_ino, 0);
+    ck_assert_uint_eq(fp_dispatch_counts(dispatch).opened, 0);
+    mounts_are_unknown = false;
+}
+END_TEST
+
 /* A question does not wait for a hung walk, for one that waits for that, or for a worker. */
 START_TEST(walks_of_a_mount_that_opens)
 {
@@ -382,6 +397,7 @@ static Suite *make_suite(void)
     TCase *t = unit_add_case(s, "mounts", setup, teardown, 20);
 
     tcase_add_test(t, given_up);
+    tcase_add_test(t, unknown_mounts_stay_in_service);
     tcase_add_test(t, walks_of_a_mount_that_opens);
     tcase_add_test(t, one_file_that_hangs);
     tcase_add_test(t, stale_where_it_is_allowed);

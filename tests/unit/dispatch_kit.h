@@ -149,17 +149,18 @@ static inline bool is_below_m(const char *path, size_t len)
 
 static const struct fp_mount mounts[] = { { .id = ROOT_MOUNT, .point = "/", .traits = { .local = true } },
                                           { .id = OTHER_MOUNT, .point = "/m" } };
+static bool mounts_are_unknown;
 
 const struct fp_mount *fp_mounts_of_path(const struct fp_mounts *m, const char *path, size_t len)
 {
     (void)m;
-    return &mounts[is_below_m(path, len)];
+    return mounts_are_unknown ? NULL : &mounts[is_below_m(path, len)];
 }
 
 const struct fp_mount *fp_mounts_find(const struct fp_mounts *m, uint32_t id)
 {
     (void)m;
-    return &mounts[id == OTHER_MOUNT];
+    return mounts_are_unknown ? NULL : &mounts[id == OTHER_MOUNT];
 }
 
 /* The refreshes at each heartbeat. */
