@@ -169,9 +169,7 @@ static bool start_monitor(struct flashpached *d)
                                                   .n_overrides = d->args.n_overrides,
                                                   .conf = d->conf,
                                                   .job = &d->job,
-                                                  .connect_fleet = fp_fleet_connect,
-                                                  .open_lock = fp_socket_path_open_lock,
-                                                  .listen = fp_socket_path_listen };
+                                                  .connect_fleet = fp_fleet_connect };
 
     if (fp_monitor_start(&d->monitor, &settings) == 0)
         return true;
@@ -377,7 +375,6 @@ static void set_reports(struct flashpached *d)
                                                [FP_REPORT_MOUNTS] = { fp_observer_mount_line, &d->observer },
                                                [FP_REPORT_LATENCY] = { fp_latency_line, d->observer.latency },
                                                [FP_REPORT_ABOUT] = { fp_about_line, &d->about } } };
-    fp_dispatch_set_observer(d->dispatch, &d->observer);
 }
 
 /* The processes beside this one, and the loop that hears of their ends. */
@@ -405,8 +402,8 @@ static bool start_dispatch(struct flashpached *d)
     const struct fp_dispatch_settings settings = fp_derive_dispatch(d, d->conf);
 
     d->dispatch = fp_dispatch_create(d->loop, d->cache, d->workers, d->coherence, d->mounts, &d->tables,
-                                     &settings);
-    d->router = (struct fp_router){ d->dispatch, &d->control };
+                                     &d->observer, &settings);
+    d->router = (struct fp_router){ d->dispatch, d->cache, &d->control };
     return d->dispatch != NULL;
 }
 
@@ -445,8 +442,8 @@ static void watch_for_ends(struct flashpached *d)
 static bool start(struct flashpached *d)
 {
     ev_set_allocator(take_for_loop);
-    if (!start_processes(d) || !start_cache(d) || !start_dispatch(d) || !start_listener(d)
-        || fp_observer_init(&d->observer, d->mounts) == -1)
+    if (!start_processes(d) || !start_cache(d) || fp_observer_init(&d->observer, d->mounts) == -1
+        || !start_dispatch(d) || !start_listener(d))
         return false;
     set_reports(d);
     fp_wakeups_count(&d->wakeups, d->loop);

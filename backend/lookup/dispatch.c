@@ -341,11 +341,6 @@ const struct fp_names *fp_dispatch_add_names(struct fp_dispatch *d, const struct
     return &d->names;
 }
 
-void fp_dispatch_evict_files(struct fp_dispatch *d)
-{
-    fp_cache_evict_files(d->cache, FP_EVICT_FILES);
-}
-
 /* ---- over a restart ---- */
 
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len)
@@ -376,7 +371,7 @@ bool fp_dispatch_list_some(struct fp_dispatch *d, struct fp_cache_cursor *at, st
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
                                        struct fp_worker_pool *workers, struct fp_coherence *coherence,
                                        const struct fp_mounts *mounts, const struct fp_tables *tables,
-                                       const struct fp_dispatch_settings *settings)
+                                       struct fp_observer *observer, const struct fp_dispatch_settings *settings)
 {
     struct fp_dispatch *d = calloc(1, sizeof(*d));
     const struct fp_mount_health_deps health = {
@@ -403,12 +398,13 @@ struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *ca
     if (d->health != NULL)
         d->walks = fp_walks_create(
             &(struct fp_walks_deps){ loop, cache, workers, coherence, d->health, &d->names, &d->publisher,
-                                     &d->questions },
+                                     &d->questions, observer },
             settings->max_inflight);
     if (d->walks == NULL) {
         fp_dispatch_destroy(&d);
         return NULL;
     }
+    observer->health = d->health;
     fp_coherence_set_beat(coherence, refresh, d);
     return d;
 }
@@ -418,12 +414,6 @@ void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *s
     d->settings = *settings;
     fp_walks_set_max(d->walks, settings->max_inflight);
     fp_mount_health_set(d->health, settings->mount_timeout_ms);
-}
-
-void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer)
-{
-    observer->health = d->health;
-    fp_walks_set_observer(d->walks, observer);
 }
 
 void fp_dispatch_destroy(struct fp_dispatch **dp)

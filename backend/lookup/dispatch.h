@@ -46,16 +46,15 @@ struct fp_dispatch_settings {
     const char *const *roots;  /* as in resolve.h; the caller's */
 };
 
-/* All but the settings stay the caller's and must outlive it.  tables NULL: nothing is published.
+/* All but the settings stay the caller's and must outlive it.  tables NULL: nothing is published.  The observer
+ * hears of all walks, and learns of mounts out of service.
  * Returns NULL if there is no memory. */
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
                                        struct fp_worker_pool *workers, struct fp_coherence *coherence,
                                        const struct fp_mounts *mounts, const struct fp_tables *tables,
-                                       const struct fp_dispatch_settings *settings);
+                                       struct fp_observer *observer, const struct fp_dispatch_settings *settings);
 /* New settings hold at once, but for the roots. */
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);
-/* The observer hears of all lookups; it must outlive the dispatch. */
-void fp_dispatch_set_observer(struct fp_dispatch *d, struct fp_observer *observer);
 /* Looks up these paths in the background.  The text is one that fp_warm_check() found good; it is freed. */
 void fp_dispatch_restore(struct fp_dispatch *d, char *text, size_t len);
 /* True if all paths of that text have been looked up, or there
@@ -82,9 +81,6 @@ void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l);
  * gets its answer, good for once.  Returns how many entries there were.
  */
 size_t fp_dispatch_forget(struct fp_dispatch *d, const char *path, size_t len, bool tree);
-
-/* No descriptor is left: the cache gives some of its files up. */
-void fp_dispatch_evict_files(struct fp_dispatch *d);
 
 /*
  * A client brought these names of access files. If the daemon's list has room for all that it lacks, they are

@@ -18,7 +18,7 @@ struct fp_walk_result;
 
 struct fp_observer {
     const struct fp_mounts *mounts; /* these two are the caller's */
-    struct fp_mount_health *health; /* NULL: each mount is in service */
+    const struct fp_mount_health *health; /* NULL: each mount is in service */
     struct fp_latency *latency;
 };
 

@@ -4,6 +4,7 @@
 
 #include "admin/control.h"
 #include "base/turn.h"
+#include "cache/cache.h"
 #include "ipc/connection.h"
 #include "lookup/dispatch.h"
 #include "lookup/questions.h"
@@ -68,5 +69,5 @@ void fp_router_out_of_descriptors(void *ctx)
 {
     const struct fp_router *r = ctx;
 
-    fp_dispatch_evict_files(r->dispatch);
+    fp_cache_evict_files(r->cache, FP_EVICT_FILES);
 }

@@ -6,13 +6,15 @@
 #ifndef FP_ROUTER_H
 #define FP_ROUTER_H
 
+struct fp_cache;
 struct fp_connection_ops;
 struct fp_control_deps;
 struct fp_dispatch;
 
-/* Both are the caller's; they outlive all connections. */
+/* All are the caller's; they outlive all connections. */
 struct fp_router {
     struct fp_dispatch *dispatch;
+    struct fp_cache *cache;
     const struct fp_control_deps *control;
 };
 

@@ -65,7 +65,6 @@ struct fp_walks {
     struct siblings ready; /* to go on: their directory's walk has ended */
     ev_timer rest;         /* goes on with those that one turn has not done */
     bool going_on;
-    struct fp_observer *observer; /* NULL: none */
     struct fp_walks_counts counts;
     struct fp_answer answer; /* from the cache, while the questions that wait are answered */
 };
@@ -661,7 +660,7 @@ static void observe(const struct fp_walk *w, const struct fp_answer *a, const st
 
     TAILQ_FOREACH(child, &w->children, sibling)
         seen.waited += child->waited;
-    fp_observe_walk(w->walks->observer, &seen);
+    fp_observe_walk(w->walks->deps.observer, &seen);
 }
 
 /* Other refreshes may have taken the room for the content meanwhile: then the file stays with its descriptor. */
@@ -739,11 +738,6 @@ void fp_walks_destroy(struct fp_walks **wsp)
 void fp_walks_set_max(struct fp_walks *ws, size_t max)
 {
     ws->max = max;
-}
-
-void fp_walks_set_observer(struct fp_walks *ws, struct fp_observer *observer)
-{
-    ws->observer = observer;
 }
 
 struct fp_walks_counts fp_walks_counts(const struct fp_walks *ws)

@@ -41,6 +41,7 @@ struct fp_walks_deps {
     const struct fp_names *names; /* of access files, for a walk that a worker gets now */
     struct fp_publisher *publisher;
     struct fp_questions *questions;
+    struct fp_observer *observer; /* hears of each walk that ends */
 };
 
 struct fp_walks_counts {
@@ -53,8 +54,6 @@ struct fp_walks *fp_walks_create(const struct fp_walks_deps *deps, size_t max);
 /* To be called after the workers and all connections are gone. */
 void fp_walks_destroy(struct fp_walks **ws);
 void fp_walks_set_max(struct fp_walks *ws, size_t max);
-/* The observer, or NULL, hears of each walk that ends. */
-void fp_walks_set_observer(struct fp_walks *ws, struct fp_observer *observer);
 
 struct fp_walks_counts fp_walks_counts(const struct fp_walks *ws);
 /* True while walks that no client waits for may begin. */

@@ -33,11 +33,20 @@ static void close_between(int first, int last)
         fp_close_all((unsigned)first, (unsigned)last);
 }
 
-void fp_child_begin(const char *name, int sock, int inotify, bool lent_log)
+void fp_child_ignore_signals(void)
 {
     static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
-    const int low = inotify < sock ? inotify : sock, high = inotify < sock ? sock : inotify;
     sigset_t none;
+
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        signal(ours[i], SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void fp_child_begin(const char *name, int sock, int inotify, bool lent_log)
+{
+    const int low = inotify < sock ? inotify : sock, high = inotify < sock ? sock : inotify;
 
     prctl(PR_SET_NAME, name);
     fp_priv_close_memory();
@@ -46,11 +55,6 @@ void fp_child_begin(const char *name, int sock, int inotify, bool lent_log)
     close_between(3, low - 1);
     close_between(low > 2 ? low + 1 : 3, high - 1);
     fp_close_all((unsigned)(high > 2 ? high + 1 : 3), ~0u);
-    /* A terminal's or a service manager's signal to the whole group must not end this process
-     * before the daemon. */
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        signal(ours[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    fp_child_ignore_signals();
 }

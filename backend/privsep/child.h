@@ -13,6 +13,9 @@
  * in each of them, close-on-exec; after a failure (-1 with errno) it is -1. */
 pid_t fp_child_fork(int *sock_r);
 
+/* A terminal's or a service manager's signal to the whole group does not end this process before the daemon. */
+void fp_child_ignore_signals(void);
+
 /*
  * Keeps the standard streams, sock and inotify (-1: none), closes the rest.  Signals to the
  * process group do not end the process: its parent does, by closing the socket's other end.

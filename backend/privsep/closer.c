@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "privsep/child.h"
 #include "privsep/sandbox.h"
 #include "wire/packet.h"
 
@@ -98,17 +99,11 @@ static void on_parent_ended(int signum)
 
 static void prepare(void)
 {
-    static const int ours[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGPIPE };
     const struct sigaction end = { .sa_handler = on_parent_ended };
-    sigset_t none;
 
     prctl(PR_SET_NAME, "fp-closer");
-    /* Other children ignore these signals as well, see child.c. */
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        signal(ours[i], SIG_IGN);
     sigaction(PARENT_ENDED, &end, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    fp_child_ignore_signals();
     prctl(PR_SET_PDEATHSIG, PARENT_ENDED);
 }
 

@@ -17,6 +17,7 @@
 #include "privsep/child.h"
 #include "privsep/spawner.h"
 #include "wire/packet.h"
+#include "wire/socket_path.h"
 
 #define READERS 2 /* processes that read the password: the fleet has two connections */
 
@@ -161,12 +162,12 @@ static int start_spawner(struct state *s)
 /* Socket and lock have the paths of the start: a reload does not change them. */
 static int open_lock(struct state *s)
 {
-    return s->settings->open_lock(s->settings->conf->socket);
+    return fp_socket_path_open_lock(s->settings->conf->socket);
 }
 
 static int listen_again(struct state *s)
 {
-    return s->settings->listen(s->settings->conf->socket, s->settings->conf->gid);
+    return fp_socket_path_listen(s->settings->conf->socket, s->settings->conf->gid);
 }
 
 static int end_socket(struct state *s)

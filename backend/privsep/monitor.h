@@ -38,8 +38,6 @@ struct fp_monitor_settings {
     const struct fp_conf *conf;                                     /* of the daemon's start */
     const struct fp_worker_job *job;                                /* of workers */
     int (*connect_fleet)(const struct fp_fleet_settings *settings); /* to its Redis */
-    int (*open_lock)(const char *socket_path);
-    int (*listen)(const char *socket_path, gid_t gid);
 };
 
 struct fp_monitor {

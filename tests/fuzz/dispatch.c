@@ -296,7 +296,7 @@ static void run(const struct fuzz_piece *p)
     case PASS: let_pass(1u << p->how / 16); break;
     case TIMERS: let_timers_end(); break;
     case BEAT: beat(beat_ctx); break;
-    case EVICT_FILES: fp_dispatch_evict_files(dispatch); break;
+    case EVICT_FILES: fp_cache_evict_files(cache, FP_EVICT_FILES); break;
     case LIMITS: set_limits(p); break;
     default: set_place(p);
     }
@@ -327,7 +327,7 @@ static void begin(void)
         &limits, &(struct fp_cache_deps){ .lease_table = leases, .verify = cache_verify, .now_ms = fp_now_ms });
     FUZZ_MUST(cache != NULL);
     fp_cache_set_content(cache, &content);
-    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, NULL, &tables, &settings);
+    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, NULL, &tables, &observer, &settings);
     FUZZ_MUST(dispatch != NULL);
     router.dispatch = dispatch;
 }

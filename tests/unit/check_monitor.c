@@ -112,9 +112,7 @@ static void setup(void)
     settings = (struct fp_monitor_settings){ .file = file,
                                              .conf = &conf,
                                              .job = &job,
-                                             .connect_fleet = connect_fleet,
-                                             .open_lock = fp_socket_path_open_lock,
-                                             .listen = fp_socket_path_listen };
+                                             .connect_fleet = connect_fleet };
     fds_at_rest = unit_open_fds();
     ck_assert_int_eq(fp_monitor_start(&monitor, &settings), 0);
 }

@@ -35,6 +35,7 @@
 
 static struct fp_dispatch *dispatch;
 static struct fp_router router;
+static struct fp_observer observer;
 
 /* ---- connections ---- */
 
@@ -389,7 +390,7 @@ static inline void setup(void)
     leases = tables.leases;
     cache = fp_cache_create(
         &limits, &(struct fp_cache_deps){ .lease_table = leases, .verify = cache_verify, .now_ms = fp_now_ms });
-    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, NULL, &tables, &settings);
+    dispatch = fp_dispatch_create(loop, cache, NULL, NULL, NULL, &tables, &observer, &settings);
     ck_assert_ptr_nonnull(dispatch);
     router.dispatch = dispatch;
 }
