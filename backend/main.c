@@ -198,17 +198,13 @@ static bool prepare_watching(struct flashpached *d)
         return false;
     }
     d->noise = fp_noise_list_create();
-    if (d->noise == NULL) {
+    d->whereabouts = d->noise != NULL ? fp_whereabouts_create() : NULL;
+    d->mount_list = d->whereabouts != NULL ? fp_mount_list_create() : NULL;
+    if (d->mount_list == NULL) {
         fp_log(FP_LOG_ERROR, 8, "cannot share memory with workers: %m");
         return false;
     }
-    d->whereabouts = fp_whereabouts_create();
-    if (d->whereabouts == NULL) {
-        fp_log(FP_LOG_ERROR, 8, "cannot make the table of the workers' places: %m");
-        return false;
-    }
-    d->mount_list = fp_mount_list_create();
-    d->mounts = d->mount_list != NULL ? fp_mounts_create(NULL, &settings, d->mount_list) : NULL;
+    d->mounts = fp_mounts_create(NULL, &settings, d->mount_list);
     if (d->mounts == NULL) {
         fp_log(FP_LOG_ERROR, 8, "cannot read the table of mounts /proc/self/mountinfo: %m");
         return false;

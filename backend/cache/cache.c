@@ -169,13 +169,11 @@ static bool lookup(struct fp_cache *c, const char *path, size_t len, enum fp_ask
     return true;
 }
 
-/* Notes whether a question was answered. */
-static void count(struct fp_cache *c, const char *path, size_t len, bool hit, uint64_t now_ms)
+/* Notes that a question was not answered. */
+static void note_miss(struct fp_cache *c, const char *path, size_t len, uint64_t now_ms)
 {
-    struct fp_entry *e = hit ? NULL : fp_entry_find(c, path, len);
+    struct fp_entry *e = fp_entry_find(c, path, len);
 
-    c->counts.hits += hit;
-    c->counts.misses += !hit;
     if (e != NULL && fp_entry_has_expired(e, now_ms)) {
         c->counts.expired++;
         fp_entry_look_ahead(c, e, now_ms);
@@ -189,8 +187,8 @@ bool fp_cache_lookup(struct fp_cache *c, const char *path, size_t len, enum fp_a
 
     fp_answer_init(a, FP_OK);
     known = lookup(c, path, len, ask, now_ms, a);
-    if (ask <= FP_ASK_FRESH)
-        count(c, path, len, known, now_ms);
+    if (!known && ask <= FP_ASK_FRESH)
+        note_miss(c, path, len, now_ms);
     if (known && ask >= FP_ASK_STALE) {
         a->source = FP_SOURCE_STALE;
         a->leasable = a->watched = false;

@@ -18,7 +18,7 @@ struct fp_cache_content {
 };
 
 struct fp_cache_counts {
-    uint64_t hits, misses, evictions;
+    uint64_t evictions;
     uint64_t closed;                      /* files whose descriptor was given up for others */
     uint64_t visits;                      /* of entries, by evictions and purges */
     uint64_t changes;                     /* entries invalidated by a reported change */

@@ -9,8 +9,6 @@
 START_TEST(nothing_is_known_at_first)
 {
     assert_unknown("/ /a /a/b/c");
-    ck_assert_uint_eq(fp_cache_counts(cache).misses, 3);
-    ck_assert_uint_eq(fp_cache_counts(cache).hits, 0);
 }
 END_TEST
 
@@ -22,8 +20,6 @@ START_TEST(what_a_walk_found_is_known)
     assert_known("/a", "dd");
     assert_known("/", "d");
     assert_unknown("/a/b/g /b");
-    ck_assert_uint_eq(fp_cache_counts(cache).hits, 4);
-    ck_assert_uint_eq(fp_cache_counts(cache).misses, 2);
     ck_assert_uint_eq(fp_cache_counts(cache).files, 1);
     ck_assert_uint_eq(fp_cache_counts(cache).directories, 3);
     ck_assert_int_eq(cached_fds(), 1);
