@@ -8,9 +8,9 @@
  * everything in the fleet's roots.
  *
  * The stream is not trusted.  It can only make the daemon forget paths in the roots,
- * at a bounded rate.  An entry that is far too large for a message ends the connection.  If the next one ends at
- * the same place, the daemon forgets everything in the roots and joins anew.  Without Redis entries expire by
- * their TTL.
+ * at a bounded rate.  An entry that is far too large for a message ends the connection.  If the next
+ * one ends at the same place, the daemon forgets everything in the roots and joins anew.  Without
+ * Redis entries expire by their TTL.
  * All functions run on the loop, and do not wait.
  */
 #ifndef FP_FLEET_H

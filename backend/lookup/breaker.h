@@ -23,8 +23,8 @@ struct fp_breaker {
     uint64_t silence_ms; /* how long the mount had been silent when it was opened */
     uint64_t asked_ms;   /* the first question since it last answered; 0: none */
     uint64_t answered_ms;
-    /* When the first walk of a row of lost ones began, and when the last one was given up; 0: none since it last
-     * answered. */
+    /* When the first walk of a row of lost ones began, and when the last one was given up; 0: none since
+     * it last answered. */
     uint64_t lost_ms, last_lost_ms;
     uint64_t opened_ms, closed_ms;
     uint64_t probe_ms;    /* time of the next probe */

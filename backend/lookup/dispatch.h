@@ -46,13 +46,14 @@ struct fp_dispatch_settings {
     const char *const *roots;  /* as in resolve.h; the caller's */
 };
 
-/* All but the settings stay the caller's and must outlive it.  tables NULL: nothing is published.  The observer
- * hears of all walks, and learns of mounts out of service.
+/* All but the settings stay the caller's and must outlive it.  tables NULL: nothing is published.  The
+ * observer hears of all walks, and learns of mounts out of service.
  * Returns NULL if there is no memory. */
 struct fp_dispatch *fp_dispatch_create(struct ev_loop *loop, struct fp_cache *cache,
                                        struct fp_worker_pool *workers, struct fp_coherence *coherence,
                                        const struct fp_mounts *mounts, const struct fp_tables *tables,
-                                       struct fp_observer *observer, const struct fp_dispatch_settings *settings);
+                                       struct fp_observer *observer,
+                                       const struct fp_dispatch_settings *settings);
 /* New settings hold at once, but for the roots. */
 void fp_dispatch_set(struct fp_dispatch *d, const struct fp_dispatch_settings *settings);
 /* Looks up these paths in the background.  The text is one that fp_warm_check() found good; it is freed. */

@@ -50,8 +50,8 @@ struct fp_mount_health *fp_mount_health_create(struct ev_loop *loop, const struc
 void fp_mount_health_destroy(struct fp_mount_health **health);
 void fp_mount_health_set(struct fp_mount_health *health, uint32_t timeout_ms);
 
-/* Notes a walk that is meant for the mount.  Returns how many there are with it.  Without memory for it (0) the mount
- * is never out of service. */
+/* Notes a walk that is meant for the mount.  Returns how many there are with it.  Without memory for it
+ * (0) the mount is never out of service. */
 size_t fp_mount_health_enter(struct fp_mount_health *health, uint32_t mount);
 void fp_mount_health_leave(struct fp_mount_health *health, uint32_t mount);
 /* To be called when the walk was handed to the workers, or one more question waits for it. */

@@ -624,10 +624,10 @@ static bool keep_if_current(struct fp_walk *w, struct fp_answer *a, const struct
 }
 
 /*
- * A walk from a base brings the steps below it only: the whole answer is in the cache then.  Otherwise something
- * has changed meanwhile, the file system knows the base no more, or it had to be forgotten.  Then the path is
- * walked again, from "/".  Such a walk brings an answer of its own.  A directory's descriptor is for us, not for
- * the client.
+ * A walk from a base brings the steps below it only: the whole answer is in the cache then.  Otherwise
+ * something has changed meanwhile, the file system knows the base no more, or it had to be forgotten.
+ * Then the path is walked again, from "/".  Such a walk brings an answer of its own.  A directory's
+ * descriptor is for us, not for the client.
  */
 static void end_with_answer(struct fp_walk *w, struct fp_answer *a, const struct fp_walk_result *result,
                             uint64_t began_ms)

@@ -58,8 +58,8 @@ bool fp_warm_add(void *text, const char *path, size_t len)
 
     if (has_line_end(path, len))
         return true;
-    if (t->paths == FP_WARM_PATHS || t->len + len + 1 > FP_WARM_BYTES - END_BYTES || (t->file == NULL && !begin(t))
-        || !append(t, path, len) || !append(t, "\n", 1))
+    if (t->paths == FP_WARM_PATHS || t->len + len + 1 > FP_WARM_BYTES - END_BYTES
+        || (t->file == NULL && !begin(t)) || !append(t, path, len) || !append(t, "\n", 1))
         return false;
     t->paths++;
     return true;

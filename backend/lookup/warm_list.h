@@ -35,7 +35,8 @@ struct fp_warm_text {
 
 /* Adds a path; text is a struct fp_warm_text.  False: the list is full, or there is no memory. */
 bool fp_warm_add(void *text, const char *path, size_t len);
-/* Adds the last line to a text with a path: all of it is in the memfd then.  False, with errno: there was no memory. */
+/* Adds the last line to a text with a path: all of it is in the memfd then.  False, with errno: there
+ * was no memory. */
 bool fp_warm_end(struct fp_warm_text *t);
 /* Closes the memfd.  The text begins anew. */
 void fp_warm_drop(struct fp_warm_text *t);

@@ -13,7 +13,8 @@
  * in each of them, close-on-exec; after a failure (-1 with errno) it is -1. */
 pid_t fp_child_fork(int *sock_r);
 
-/* A terminal's or a service manager's signal to the whole group does not end this process before the daemon. */
+/* A terminal's or a service manager's signal to the whole group does not end this process before the
+ * daemon. */
 void fp_child_ignore_signals(void);
 
 /*

@@ -29,8 +29,8 @@ typedef bool fp_closer_is_local(void *ctx, uint32_t mount);
 
 /*
  * Starts them, for descriptors below limit; from now on fp_close_file() leaves descriptors to them.  The
- * calling process must have one thread.  The closers end with that process.  sandbox: NULL for none; is_local: NULL if every mount is.  0, or
- * -1 with errno: then fp_close_file() closes as before.
+ * calling process must have one thread.  The closers end with that process.  sandbox: NULL for none;
+ * is_local: NULL if every mount is.  0, or -1 with errno: then fp_close_file() closes as before.
  */
 int fp_closer_start(size_t limit, const struct fp_sandbox *sandbox, fp_closer_is_local *is_local, void *ctx,
                     pid_t pids_r[FP_CLOSERS]);

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-#define PLACES 32768 /* Linux' default for its highest process id; memory for a page where there is a worker */
+#define PLACES 32768 /* Linux' default for its highest process id; workers have memory for theirs alone */
 
 /* Both numbers are in one word: the process id << 32 | mount. */
 struct fp_whereabouts {
@@ -22,7 +22,8 @@ struct fp_whereabouts *fp_whereabouts_create(void)
 void fp_whereabouts_set(struct fp_whereabouts *w, pid_t pid, uint32_t mount)
 {
     if (w != NULL)
-        atomic_store_explicit(&w->places[(size_t)pid % PLACES], (uint64_t)pid << 32 | mount, memory_order_relaxed);
+        atomic_store_explicit(&w->places[(size_t)pid % PLACES], (uint64_t)pid << 32 | mount,
+                              memory_order_relaxed);
 }
 
 uint32_t fp_whereabouts_of(const struct fp_whereabouts *w, pid_t pid)

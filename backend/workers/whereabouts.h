@@ -2,8 +2,8 @@
 /*
  * At which mount each worker is: so it is known what a walk waits for before it answers.  This is shared
  * memory that is made before workers are forked.  A worker writes its own place, which its process id gives,
- * before each call that may block; the daemon reads it.  A place is a hint, never an answer: workers could write
- * anything there, and two may have the same one.
+ * before each call that may block; the daemon reads it.  A place is a hint, never an answer: workers could
+ * write anything there, and two may have the same one.
  */
 #ifndef FP_WHEREABOUTS_H
 #define FP_WHEREABOUTS_H
