@@ -14,7 +14,7 @@
 static bool is_approved(const request_rec *r, const apr_finfo_t *f)
 {
     return f->inode == r->finfo.inode && f->device == r->finfo.device && f->size == r->finfo.size
-           && f->mtime == r->finfo.mtime;
+           && f->mtime == r->finfo.mtime && f->ctime == r->finfo.ctime;
 }
 
 bool fp_agreement_is_approved(const request_rec *r, const struct stat *st)
@@ -22,7 +22,8 @@ bool fp_agreement_is_approved(const request_rec *r, const struct stat *st)
     const apr_finfo_t f = { .inode = st->st_ino,
                             .device = st->st_dev,
                             .size = st->st_size,
-                            .mtime = fp_file_time(st->st_mtim.tv_sec, (apr_uint32_t)st->st_mtim.tv_nsec) };
+                            .mtime = fp_file_time(st->st_mtim.tv_sec, (apr_uint32_t)st->st_mtim.tv_nsec),
+                            .ctime = fp_file_time(st->st_ctim.tv_sec, (apr_uint32_t)st->st_ctim.tv_nsec) };
 
     return is_approved(r, &f);
 }
