@@ -20,6 +20,20 @@ bool fp_known_holds(const struct fp_lease_view *view, const struct fp_answer *a,
     return true;
 }
 
+bool fp_known_is_unchanged(const struct fp_lease_view *view, const struct fp_answer *a)
+{
+    const struct fp_step *last = &a->steps[a->n_steps - 1];
+
+    /* An answer for one request alone needs no call. */
+    if (last->slot == FP_NO_SLOT || !fp_lease_view_is_current(view, fp_now_ms()))
+        return false;
+    for (unsigned i = a->n_steps; i-- > 0;) {
+        if (!fp_lease_view_is_known(view, a->steps[i].slot, a->steps[i].generation))
+            return false;
+    }
+    return true;
+}
+
 /* Says that the answer was used: its records get a second chance, and its entries are refreshed. The last step and the
  * one above: a LEAF's slot, and a DIR's. */
 static void mark(const struct fp_lease_view *view, const struct fp_answer *a)

@@ -18,6 +18,9 @@ struct fp_lease_view;
  * call. */
 bool fp_known_holds(const struct fp_lease_view *view, const struct fp_answer *a, unsigned n);
 
+/* True if no change of a step was reported until now. Each step's time may be over. Each call is a system call. */
+bool fp_known_is_unchanged(const struct fp_lease_view *view, const struct fp_answer *a);
+
 /*
  * Finds the answer about the path, in normal form. watched: only one of which this machine's changes are all reported.
  * FP_OK: it holds now, and is marked as used. FP_ASK: the daemon knows the path, but its answer does not hold, or may

@@ -3,6 +3,7 @@
 #include "body/agreement.h"
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "question/file.h"
 #include "question/finfo.h"
@@ -76,6 +77,34 @@ bool fp_agreement_is_unchanged(request_rec *r)
     apr_finfo_t now;
 
     return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS && is_approved(r, &now);
+}
+
+/* True if a look at it waits for no other machine. */
+static bool is_local(const struct fp_held *h)
+{
+    const struct fp_meta *m = fp_step_target(fp_held_last(h));
+
+    return h->answer->may_look || (m != NULL && major(m->dev) != 0);
+}
+
+bool fp_agreement_still_holds(request_rec *r, const struct fp_request *q)
+{
+    return fp_held_is_unchanged(q->held) || (is_local(q->held) && fp_agreement_is_unchanged(r));
+}
+
+bool fp_agreement_is_same_way(const struct fp_request *a, const struct fp_request *b)
+{
+    const struct fp_answer *x = a->held->answer, *y = b->held->answer;
+
+    if (x->n_steps != y->n_steps || x->n_names != y->n_names || fp_agreement_went_elsewhere(a, b))
+        return false;
+    for (unsigned i = 0; i < x->n_steps; i++) {
+        for (unsigned j = 0; j < x->n_names && fp_step_is_dir(&x->steps[i]); j++) {
+            if (!fp_access_equal(&x->steps[i].access[j], &y->steps[i].access[j]))
+                return false;
+        }
+    }
+    return true;
 }
 
 static bool has_rules(const struct fp_request *q, const void *ctx)

@@ -14,6 +14,7 @@
 #include "body/file_bucket.h"
 #include "question/again.h"
 #include "question/file.h"
+#include "question/finfo.h"
 #include "question/fresh.h"
 #include "question/held.h"
 #include "question/lookup.h"
@@ -166,6 +167,21 @@ int fp_reply_send(request_rec *r, apr_bucket_brigade *bb)
     return AP_FILTER_ERROR;
 }
 
+/* Asks once more, after all that httpd has decided. It decided by a file of that name, as stock does before it opens
+ * what has the name then. */
+static bool renew(request_rec *r, const struct fp_request **found, int *status_r)
+{
+    const struct fp_request *before = *found;
+    const struct fp_meta *m;
+
+    if (!fp_lookup_open(r, found, status_r))
+        return false;
+    m = fp_step_target(fp_held_last((*found)->held));
+    if (m != NULL && S_ISREG(m->mode) && fp_agreement_is_same_way(before, *found))
+        fp_finfo_fill(&r->finfo, m, r->filename, r->pool);
+    return true;
+}
+
 bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool plain, fp_log_denied *log_denied,
                         int *status_r)
 {
@@ -174,8 +190,8 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool pl
     *status_r = q != NULL ? fp_lookup_refuse_stale(r, q) : DECLINED;
     if (*status_r != DECLINED)
         return false;
-    if (plain && q != NULL && fp_held_is_unopened(q->held)) {
-        if (!fp_lookup_open(r, found, status_r))
+    if (plain && q != NULL && (fp_held_is_unopened(q->held) || !fp_agreement_still_holds(r, q))) {
+        if (!renew(r, found, status_r))
             return false;
         q = *found;
     }

@@ -44,7 +44,7 @@ static bool is_plain(const request_rec *r)
 static bool is_same(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size
-           && a->st_mtime == b->st_mtime;
+           && a->st_mtime == b->st_mtime && a->st_ctime == b->st_ctime;
 }
 
 /* True if the answer has the file that core's walk approved. */
@@ -88,13 +88,13 @@ static bool checks_links(const request_rec *r, const struct fp_held *held)
 /*
  * Core checked links and opened access files by name, after the daemon's look. If a link was switched in
  * between, core applied one release's rules, and the answer has the other's file. So the name must lead to
- * this file once more.
+ * this file once more. So it must after a change, as httpd may have read other files meanwhile.
  */
 static bool may_differ_from_rules(const request_rec *r, const struct fp_request *q)
 {
     struct stat now;
 
-    if (!q->access_left && !checks_links(r, q->held))
+    if (!q->access_left && !checks_links(r, q->held) && fp_held_is_unchanged(q->held))
         return false;
     return stat(r->filename, &now) == -1 || !is_same(&now, &r->finfo);
 }

@@ -68,6 +68,11 @@ bool fp_held_holds(const struct fp_held *h)
     return fp_known_holds(h->view, h->answer, h->answer->n_steps);
 }
 
+bool fp_held_is_unchanged(const struct fp_held *h)
+{
+    return fp_held_is_stale(h) || (h->view != NULL && fp_known_is_unchanged(h->view, h->answer));
+}
+
 const struct fp_step *fp_held_last(const struct fp_held *h)
 {
     return &h->answer->steps[h->answer->n_steps - 1];

@@ -39,6 +39,8 @@ bool fp_held_is_unopened(const struct fp_held *h);
 bool fp_held_is_stale(const struct fp_held *h);
 /* True if the steps are valid now. If they were copied before, the copies were valid ones. There are tables. */
 bool fp_held_holds(const struct fp_held *h);
+/* True if no change was reported since the answer, or none can be: the file system does not answer. */
+bool fp_held_is_unchanged(const struct fp_held *h);
 
 const struct fp_step *fp_held_last(const struct fp_held *h);
 /* The metadata of what the path leads to; NULL: nothing, or what is there is unknown. */

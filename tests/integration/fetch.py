@@ -18,9 +18,9 @@ class Client:
         self.host = host
         self.conn = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
 
-    def get(self, path, tag=None):
+    def get(self, path, tag=None, headers=None):
         """(status, body)"""
-        self.conn.request("GET", path, headers={"Host": self.host, **({"X-Test": tag} if tag else {})})
+        self.conn.request("GET", path, headers={"Host": self.host, **({"X-Test": tag} if tag else {}), **(headers or {})})
         answer = self.conn.getresponse()
         return answer.status, answer.read()
 
