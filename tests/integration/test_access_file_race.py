@@ -51,20 +51,24 @@ def rewrite(file, text):
         os.utime(f.fileno(), (tree.MTIME, tree.MTIME))
 
 
-WRITES = {"replaced": replace, "rewritten": rewrite}
+# How the file changes, how many write, and how long each waits for earlier requests to end: an open file may be read after a rewrite, as by
+# stock.
+WRITES = {"replaced": (replace, 1, 0), "rewritten": (rewrite, 8, 0.05)}
 
 
-def change(root, text, put, over):
+def change(root, text, write, first, over):
     """Denies, puts the secret there, takes it away, and allows; one directory after another."""
-    number = 0
+    put, writers, drain_s = WRITES[write]
+    number = first
     while not over.is_set():
         at = root / f"d{number % DIRECTORIES}"
         os.link(root / f"deny-{text}", at / ".htaccess")
+        time.sleep(drain_s)
         put(at / "f", SECRET)
         time.sleep(0.002)
         put(at / "f", PUBLIC)
         os.unlink(at / ".htaccess")
-        number += 1
+        number += writers
 
 
 def ask(port, first, end):
@@ -79,20 +83,22 @@ def ask(port, first, end):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("put", WRITES)
-def test_no_secret(lab, root, text, put):
+@pytest.mark.parametrize("write", WRITES)
+def test_no_secret(lab, root, text, write):
     config = f"<Directory {root}>\nAllowOverride All\n</Directory>\n"
-    server = lab.under_test(f"denied-{text}-{put}", root, mpm="event", config=config)
+    server = lab.under_test(f"denied-{text}-{write}", root, mpm="event", config=config)
     over = threading.Event()
-    changing = threading.Thread(target=change, args=(root, text, WRITES[put], over))
-    changing.start()
+    changing = [threading.Thread(target=change, args=(root, text, write, first, over)) for first in range(WRITES[write][1])]
+    for thread in changing:
+        thread.start()
     end = time.monotonic() + SECONDS
     try:
         with ThreadPoolExecutor(THREADS) as pool:
             found = sum(pool.map(lambda number: ask(server.port, number, end), range(THREADS)), Counter())
     finally:
         over.set()
-        changing.join()
+        for thread in changing:
+            thread.join()
     print("\n", found, Counter((e.note, e.reason) for e in server.entries()))
     assert found[200, PUBLIC] and found[403, None], "nobody asked while it was denied, or while it was allowed"
     assert set(found) <= {(200, PUBLIC), (403, None)}, found
