@@ -105,11 +105,11 @@ static apr_status_t open_by_name(request_rec *r, struct fp_request *q, const cha
     int fd = known ? fp_open_in_step(dir, s, name) : -1;
     const enum fp_rules_are rules = !known                        ? FP_RULES_UNKNOWN
                                     : fd == -1 && errno == ESTALE ? FP_RULES_OTHER
-                                                                  : FP_RULES_LATER;
+                                                                  : FP_RULES_OWN;
     apr_file_t *f = NULL;
 
     /* The request will be served once more. */
-    if (rules != FP_RULES_LATER)
+    if (rules != FP_RULES_OWN)
         fd = fp_open_now(path);
     if (rules > q->rules)
         q->rules = rules;

@@ -15,7 +15,7 @@
 static bool is_approved(const request_rec *r, const apr_finfo_t *f)
 {
     return f->inode == r->finfo.inode && f->device == r->finfo.device && f->size == r->finfo.size
-           && f->mtime == r->finfo.mtime && f->ctime == r->finfo.ctime;
+           && f->mtime == r->finfo.mtime;
 }
 
 bool fp_agreement_is_approved(const request_rec *r, const struct stat *st)
@@ -23,8 +23,7 @@ bool fp_agreement_is_approved(const request_rec *r, const struct stat *st)
     const apr_finfo_t f = { .inode = st->st_ino,
                             .device = st->st_dev,
                             .size = st->st_size,
-                            .mtime = fp_file_time(st->st_mtim.tv_sec, (apr_uint32_t)st->st_mtim.tv_nsec),
-                            .ctime = fp_file_time(st->st_ctim.tv_sec, (apr_uint32_t)st->st_ctim.tv_nsec) };
+                            .mtime = fp_file_time(st->st_mtim.tv_sec, (apr_uint32_t)st->st_mtim.tv_nsec) };
 
     return is_approved(r, &f);
 }
@@ -72,11 +71,16 @@ bool fp_agreement_went_elsewhere(const struct fp_request *other, const void *ctx
     return false;
 }
 
+static bool looks_approved(request_rec *r, apr_finfo_t *now)
+{
+    return apr_stat(now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS && is_approved(r, now);
+}
+
 bool fp_agreement_is_unchanged(request_rec *r)
 {
     apr_finfo_t now;
 
-    return apr_stat(&now, r->filename, APR_FINFO_MIN, r->pool) == APR_SUCCESS && is_approved(r, &now);
+    return looks_approved(r, &now);
 }
 
 /* True if a look at it waits for no other machine. */
@@ -87,9 +91,13 @@ static bool is_local(const struct fp_held *h)
     return h->answer->may_look || (m != NULL && major(m->dev) != 0);
 }
 
+/* A file that is written in place can get its former time back, but not its former time of change. */
 bool fp_agreement_still_holds(request_rec *r, const struct fp_request *q)
 {
-    return fp_held_is_unchanged(q->held) || (is_local(q->held) && fp_agreement_is_unchanged(r));
+    apr_finfo_t now;
+
+    return fp_held_is_unchanged(q->held)
+           || (is_local(q->held) && looks_approved(r, &now) && now.ctime == r->finfo.ctime);
 }
 
 bool fp_agreement_is_same_way(const struct fp_request *a, const struct fp_request *b)

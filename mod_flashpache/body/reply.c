@@ -206,8 +206,7 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool pl
     /* Core reuses one request's walk for another of the family. */
     else if (fp_agreement_has_rules(r, FP_RULES_OTHER) || fp_request_any(r, fp_agreement_went_elsewhere, q))
         *status_r = fp_again_serve_elsewhere(r);
-    else if (fp_agreement_has_rules(r, FP_RULES_UNKNOWN)
-             || (fp_agreement_has_rules(r, FP_RULES_LATER) && !fp_agreement_is_unchanged(r)))
+    else if (fp_agreement_has_rules(r, FP_RULES_UNKNOWN))
         *status_r = fp_again_serve(r);
     else
         return true;

@@ -17,9 +17,8 @@ struct apr_hash_t;
 struct fp_held;
 struct fp_merged;
 
-/* Whose access files have been used: the answer's; the same directory's, as they were after the answer; maybe
- * another directory's; surely another's. */
-enum fp_rules_are { FP_RULES_OWN, FP_RULES_LATER, FP_RULES_UNKNOWN, FP_RULES_OTHER };
+/* Whose access files have been used: those of the answer's directories; maybe others; those of another directory. */
+enum fp_rules_are { FP_RULES_OWN, FP_RULES_UNKNOWN, FP_RULES_OTHER };
 
 struct fp_request {
     request_rec *r;
