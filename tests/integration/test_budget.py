@@ -28,6 +28,7 @@ ASKED = 300
 DEEP = "/p" * 2000
 EXISTS = "/e" * 70 + "/file.txt"
 NAMES = 20_000
+MARKED = 4000               # names that fill the memory
 BESIDE = 32                 # connections at once
 SETTLED = 128               # entries that one eviction visits at most, plus two of its own
 FORGOTTEN_AT_ONCE = 64      # entries of a tree, by one purge
@@ -150,9 +151,9 @@ class Marks:
 
 def test_marks(lab, root):
     """A child that always reports all slots as used makes neither evictions nor refreshes long."""
-    limits = {"memory": memory_for(4000), "open_files": 100}
+    limits = {"memory": memory_for(MARKED), "open_files": 100}
     with lab.daemon("marks", **limits) as daemon, greeted(daemon, BESIDE) as conns:
-        ask_all(conns, [f"{root}/many/none{i}" for i in range(4000)])
+        ask_all(conns, [f"{root}/many/none{i}" for i in range(MARKED)])
         marks = Marks(daemon)
         before = daemon.counters()
         for i in range(0, 1000, BESIDE):
@@ -161,7 +162,8 @@ def test_marks(lab, root):
         after = assert_short(daemon, before, 1000)
         marks.close()
     evictions = after["evictions"] - before["evictions"]
-    assert evictions >= 1000
+    # On a busy machine some walks come too late to leave an entry.
+    assert evictions >= 1000 - (MARKED - before["negative"]) > 0
     assert after["visits"] - before["visits"] <= (SETTLED + 2) * evictions
 
 
