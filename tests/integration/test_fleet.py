@@ -93,7 +93,7 @@ def stats(flashpachectl):
 def until(stats):
     """until(machine, name, value): waits until a counter is at least that."""
     def wait(machine, name, value):
-        return wait_for(lambda: stats(machine)[name] >= value, f"{name} to be {value}", 60)
+        return wait_for(lambda: stats(machine)[name] >= value, f"{name} to be {value}", 150)      # two of the longest pauses, and more
     return wait
 
 
