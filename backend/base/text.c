@@ -87,7 +87,7 @@ int fp_text_ms(const char *text, int most)
 {
     char *unit;
     const long n = strtol(text, &unit, 10);
-    const int ms = unit != text ? unit_ms(unit) : 0;
+    const int ms = text[0] >= '0' && text[0] <= '9' ? unit_ms(unit) : 0;
 
     return ms > 0 && n > 0 && n <= most / ms ? (int)n * ms : -1;
 }
