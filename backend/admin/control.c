@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "cache/cache.h"
 #include "changes/mounts.h"
-#include "changes/mounts.h"
 #include "wire/answer.h"
 
 static void purge(const struct fp_control_deps *deps, const struct fp_control *question,
