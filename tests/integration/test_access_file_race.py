@@ -9,13 +9,12 @@ import os
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import tree
-from fetch import Client
 from forms import chosen
+from many_clients import ask_until
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -71,17 +70,6 @@ def change(root, text, write, first, over):
         number += writers
 
 
-def ask(port, first, end):
-    found = Counter()
-    number = first
-    with Client(port) as client:
-        while time.monotonic() < end:
-            status, body = client.get(f"/d{number % DIRECTORIES}/f")
-            found[status, body if status == 200 else None] += 1
-            number += 1
-    return found
-
-
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("write", WRITES)
 def test_no_secret(lab, root, text, write):
@@ -93,8 +81,7 @@ def test_no_secret(lab, root, text, write):
         thread.start()
     end = time.monotonic() + SECONDS
     try:
-        with ThreadPoolExecutor(THREADS) as pool:
-            found = sum(pool.map(lambda number: ask(server.port, number, end), range(THREADS)), Counter())
+        found = ask_until(server.port, end, THREADS, lambda number: f"/d{number % DIRECTORIES}/f")
     finally:
         over.set()
         for thread in changing:

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import tree
-from fetch import Client
 from forms import chosen
+from many_clients import ask_until
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -66,17 +66,6 @@ def change(root, kind, size, first, over):
         number += WRITERS
 
 
-def ask(port, first, end):
-    found = Counter()
-    number = first
-    with Client(port) as client:
-        while time.monotonic() < end:
-            status, body = client.get(f"/d{number % DIRECTORIES}/f", headers=AUTHORIZATION)
-            found[status, body[:len(SECRET) - 1] if status == 200 else None] += 1
-            number += 1
-    return found
-
-
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_secret(lab, base, kind, size):
@@ -91,13 +80,16 @@ def test_no_secret(lab, base, kind, size):
     server = lab.under_test(f"{kind}-{size}", root, mpm="event", config=config)
     over = threading.Event()
     end = time.monotonic() + SECONDS
-    with ThreadPoolExecutor(WRITERS) as writers, ThreadPoolExecutor(THREADS) as pool:
+    found = Counter()
+    with ThreadPoolExecutor(WRITERS) as writers:
         for first in range(WRITERS):
             writers.submit(change, root, kind, size, first, over)
         try:
-            found = sum(pool.map(lambda number: ask(server.port, number, end), range(THREADS)), Counter())
+            asked = ask_until(server.port, end, THREADS, lambda number: f"/d{number % DIRECTORIES}/f", headers=AUTHORIZATION)
         finally:
             over.set()
+    for (status, body), count in asked.items():
+        found[status, body and body[:len(SECRET) - 1]] += count
     print("\n", found, Counter((e.note, e.reason) for e in server.entries()))
     denied = {"passwords": 401}.get(kind, 403)
     assert found[200, PUBLIC] or found[200, (PUBLIC * 2)[:len(SECRET) - 1]], "nobody asked while it was allowed"

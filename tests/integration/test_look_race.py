@@ -7,15 +7,14 @@ import os
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
 
 import procs
 import tree
-from fetch import Client
 from forms import chosen
+from many_clients import ask_until
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -71,17 +70,6 @@ def switch(root, over, pause):
             time.sleep(pause)
 
 
-def ask(port, first, end):
-    found = Counter()
-    number = first
-    with Client(port) as client:
-        while time.monotonic() < end:
-            status, body = client.get(f"/t/d/f{number % FILES}")
-            found[status, body if status == 200 else None] += 1
-            number += THREADS
-    return found
-
-
 @pytest.mark.parametrize("pace", PACES)
 def test_no_file_of_the_closed_directory(lab, root, pace):
     """The daemon is root's, so mounts are reported to it as well."""
@@ -95,8 +83,7 @@ def test_no_file_of_the_closed_directory(lab, root, pace):
         switching = threading.Thread(target=switch, args=(root, over, pause))
         switching.start()
         end = time.monotonic() + SECONDS
-        with ThreadPoolExecutor(THREADS) as pool:
-            found = sum(pool.map(lambda number: ask(server.port, number, end), range(THREADS)), Counter())
+        found = ask_until(server.port, end, THREADS, lambda number: f"/t/d/f{number % FILES}", step=THREADS)
         over.set()
         switching.join()
     print("\n", found, Counter((e.note, e.reason) for e in server.entries()))
