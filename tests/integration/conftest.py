@@ -312,8 +312,8 @@ def mpm(request):
 
 
 @pytest.fixture(scope="module")
-def slow_directory(base, request):
-    """Mounts slowfs; skips with the reason where that is impossible."""
+def slowfs(base):
+    """Mounts slowfs, and returns the mount; skips with the reason where that is impossible."""
     reason = slowfs_module.why_not()
     if reason:
         pytest.skip(reason)
@@ -323,10 +323,17 @@ def slow_directory(base, request):
     def mount(source, delay_us, *options):
         mounts.append(slowfs_module.Slowfs(program, source, base / f"slow{len(mounts)}", delay_us,
                                            *options))
-        return mounts[-1].mount()
+        mounts[-1].mount()
+        return mounts[-1]
     yield mount
     for one in mounts:
         one.unmount()
+
+
+@pytest.fixture(scope="module")
+def slow_directory(slowfs):
+    """The same, and returns its directory."""
+    return lambda *given: slowfs(*given).target
 
 
 LOG_TAIL = 2500

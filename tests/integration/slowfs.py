@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -28,16 +29,26 @@ def needed():
         pytest.skip(why_not())
 
 
+def counters(process, stats):
+    """What a slowfs with --stats has counted, and its mode, as a dictionary."""
+    before = stats.stat().st_size if stats.exists() else 0
+    process.send_signal(signal.SIGUSR1)
+    wait_for(lambda: stats.exists() and stats.stat().st_size > before and stats.read_text().endswith("\n"), "a line of counters")
+    return {name: int(value) if value.isdigit() else value
+            for name, value in (word.split("=") for word in stats.read_text().splitlines()[-1].split())}
+
+
 class Slowfs:
     """Shows source at target, with delay_us added to each metadata operation; options: slowfs's."""
 
     def __init__(self, program, source, target, delay_us, *options):
         self.program, self.source, self.target = str(program), Path(source), Path(target)
         self.delay_us, self.options = delay_us, options
+        self.stats = self.target.with_name(f"{self.target.name}.stats")
         self.process = None
 
     def command(self):
-        return [self.program, "--foreground", "--delay-us", str(self.delay_us), *self.options,
+        return [self.program, "--foreground", "--delay-us", str(self.delay_us), "--stats", str(self.stats), *self.options,
                 str(self.source), str(self.target)]
 
     def mount(self):
@@ -51,6 +62,9 @@ class Slowfs:
             return os.path.ismount(self.target)
         wait_for(mounted, f"slowfs at {self.target}")
         return self.target
+
+    def counters(self):
+        return counters(self.process, self.stats)
 
     def unmount(self):
         if self.process is None:

@@ -40,13 +40,7 @@ class Mount:
 
     def counters(self):
         """The counters now, and the mode, as a dictionary."""
-        before = self.stats.stat().st_size if self.stats.exists() else 0
-        self.process.send_signal(signal.SIGUSR1)
-        wait_for(lambda: self.stats.exists() and self.stats.stat().st_size > before
-                 and self.stats.read_text().endswith("\n"), "a line of counters")
-        last = self.stats.read_text().splitlines()[-1]
-        return {name: int(value) if value.isdigit() else value
-                for name, value in (word.split("=") for word in last.split())}
+        return slowfs_module.counters(self.process, self.stats)
 
     def behave(self, words):
         self.control.write_text(words + "\n")
@@ -143,6 +137,16 @@ def test_kernel_caching_only_when_asked_for(mount):
     after = m.counters()
     assert after["getattr"] == before["getattr"]
     assert after["lookup"] - before["lookup"] == 10, "absent names must not be cached"
+
+
+def test_absent_names_are_kept_when_asked_for(mount):
+    m = mount("--absent-timeout", "60")
+    before = m.counters()
+    for _ in range(10):
+        assert not (m.path / "absent").exists()
+    assert m.counters()["lookup"] - before["lookup"] == 1
+    (m.path / "absent").write_text("made through the mount")
+    assert (m.path / "absent").exists()
 
 
 def test_reads_of_an_open_file_are_not_delayed(mount):

@@ -3,7 +3,8 @@
 """Seconds that a page of an application in PHP takes, with PHP's own calls answered from memory and without.
 
 One process of php-fpm (libflashpache_files.so) or of httpd with mod_php (FlashpacheIntercept mod_php), one request after
-another through Flashpache, on local disk and on slowfs (2 ms for each lookup, getattr and open). Run it after scripts/compare --app APP has brought the application:
+another through Flashpache, on local disk, on slowfs (2 ms for each lookup, getattr and open), and on "kept": slowfs with 3 ms,
+where the kernel keeps names and attributes for 3 s, as that of an NFS client does. Run it after scripts/compare --app APP has brought the application:
 
   FLASHPACHE_BUILD=$PWD/build tests/lab/php_files.py --app wordpress
 """
@@ -19,12 +20,14 @@ import call_count
 import lab_kit
 from fetch import Client
 from lab_kit import say
+from slowfs import Slowfs
 
 LIBRARY = lab_kit.BUILD / ".libs/libflashpache_files.so"
 SETTINGS = {"defaults": {}, "recommended": {**app_compare.NEVER, **app_compare.REALPATH, "opcache.enable_file_override": 1}}
 FPM, MOD_PHP = WAYS = ("php-fpm", "mod_php")
 ONE_CHILD = "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
 IDLE_S = 10
+KEPT, KEPT_S, KEPT_DELAY_US = "kept", 3, 3000
 WARM, TRACED = 3, 4
 
 
@@ -87,16 +90,38 @@ def measure(run, place, arguments, ttl_ms):
         run.php.set(**settings)
         with server:
             cold = [seconds(server, page) for _ in range(WARM)]
+            before = run.operations(place)
             warm = [seconds(server, page) for _ in range(arguments.rounds)]
+            busy = run.operations(place)
             time.sleep(IDLE_S)
             idle = [seconds(server, page) for _ in range(2)]
+            after = run.operations(place)
             # Without answers their number is the same where files are slow.
             made = calls(server, pids, run.base, page) if answered or place == app_compare.PLACES[0] else {}
             restarts = after_restarts(run, server, page) if answered and way == FPM else ([], [])
         say(f"{place} ttl_ms {ttl_ms} {way} {label} {name}: {statistics.median(warm):.3f} s")
         yield (place, ttl_ms, way, label, name, told(cold), f"{statistics.median(warm):.3f} ({min(warm):.3f}-{max(warm):.3f})",
-               told(idle), *map(told, restarts),
+               told(idle), "-" if after is None else f"{(busy - before) / len(warm):.0f}, {(after - busy) / len(idle):.0f}",
+               *map(told, restarts),
                f"{sum(made.values()):.0f}" if made else "-", " ".join(f"{n}:{c:.0f}" for n, c in sorted(made.items(), key=lambda i: -i[1])))
+
+
+class Run(app_compare.Run):
+    """A third place: a file system whose names and attributes the kernel keeps."""
+
+    def mount(self):
+        found = super().mount()
+        if len(found) == len(app_compare.PLACES):
+            keeps = [f"--{what}-timeout={KEPT_S}" for what in ("attr", "entry", "absent")]
+            kept = Slowfs(lab_kit.SLOWFS, self.app.docroot, self.base / KEPT, KEPT_DELAY_US, "--keep-cache", *keeps)
+            found[KEPT] = kept.mount()
+            self.stack.callback(kept.unmount)
+            self.count = lambda: sum(kept.counters()[name] for name in ("lookup", "getattr", "open"))
+        return found
+
+    def operations(self, place):
+        """Of the file server until now; None where it is another place's."""
+        return self.count() if place == KEPT else None
 
 
 def parse_arguments():
@@ -118,14 +143,14 @@ def main():
     lab_kit.prepare()
     app_kit.FPM_PROCESSES = 1
     rows = []
-    with lab_kit.work_directory() as base, app_compare.Run(base, arguments) as run:
+    with lab_kit.work_directory() as base, Run(base, arguments) as run:
         try:
             for place, ttl_ms in itertools.product(run.docroots, arguments.ttl_ms or [3000]):
                 rows += measure(run, place, arguments, ttl_ms)
         finally:
             print()
             lab_kit.print_table(("place", "ttl_ms", "way", "settings", "PHP's calls", "first pages, s", "warm, s a page",
-                                 f"after {IDLE_S} s idle, s", "after the daemon's restart, s", "after PHP's, s", "calls on paths", "by name"), rows)
+                                 f"after {IDLE_S} s idle, s", "operations a page, then", "after the daemon's restart, s", "after PHP's, s", "calls on paths", "by name"), rows)
             lab_kit.write_json(arguments.json, rows)
     return 0
 

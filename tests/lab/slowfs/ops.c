@@ -84,11 +84,15 @@ void slowfs_reply_entry(fuse_req_t req, struct slowfs_node *parent, const char *
     struct slowfs_node *node;
     int error = slowfs_make_entry(req, parent, name, &entry, &node);
 
-    /* An absent name is answered by an error, which the kernel never caches. */
-    if (error != 0)
+    /* The kernel caches an entry without an inode, but never an error. */
+    if (error == ENOENT && slowfs_context_of(req)->absent_timeout > 0) {
+        entry = (struct fuse_entry_param){ .entry_timeout = slowfs_context_of(req)->absent_timeout };
+        (void)fuse_reply_entry(req, &entry);
+    } else if (error != 0) {
         (void)fuse_reply_err(req, error);
-    else if (fuse_reply_entry(req, &entry) != 0)
+    } else if (fuse_reply_entry(req, &entry) != 0) {
         slowfs_node_forget(node, 1);
+    }
 }
 
 int slowfs_give_to_caller(fuse_req_t req, int dirfd, const char *name)

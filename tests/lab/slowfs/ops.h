@@ -14,6 +14,7 @@ struct slowfs_context {
     struct slowfs_queue *queue;
     double attr_timeout;
     double entry_timeout;
+    double absent_timeout;
     double clock_lag;
     bool whole_seconds;
     bool keep_cache;

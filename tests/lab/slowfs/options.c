@@ -19,6 +19,7 @@ enum {
     OPT_ALL,
     OPT_ATTR,
     OPT_ENTRY,
+    OPT_ABSENT,
     OPT_STATS,
     OPT_CONTROL,
     OPT_FLUSH,
@@ -32,6 +33,7 @@ static const struct option long_options[] = {
     { "delay-us", required_argument, NULL, OPT_ALL },
     { "attr-timeout", required_argument, NULL, OPT_ATTR },
     { "entry-timeout", required_argument, NULL, OPT_ENTRY },
+    { "absent-timeout", required_argument, NULL, OPT_ABSENT },
     { "stats", required_argument, NULL, OPT_STATS },
     { "control", required_argument, NULL, OPT_CONTROL },
     { "keep-cache", no_argument, NULL, 'k' },
@@ -53,7 +55,8 @@ static void usage(FILE *out)
                 "  --open-us N         the same for each open\n"
                 "  --delay-us N        all three\n"
                 "  --attr-timeout S    seconds the kernel may keep attributes (default 0: asks each time)\n"
-                "  --entry-timeout S   seconds the kernel may keep names (default 0); absent names never\n"
+                "  --entry-timeout S   seconds the kernel may keep names (default 0)\n"
+                "  --absent-timeout S  seconds the kernel may keep that a name is absent (default 0)\n"
                 "  --keep-cache        let file data stay in the page cache from one open to the next\n"
                 "  --stats FILE        on SIGUSR1 append a line of counters to FILE\n"
                 "  --control FILE      read at the start, if there, and again on SIGHUP; words in it:\n"
@@ -135,6 +138,7 @@ static int parse_option(int opt, const char *name, struct slowfs_options *o)
     case OPT_ALL: return parse_delay(opt, name, optarg, &o->behaviour);
     case OPT_ATTR: return parse_seconds(name, optarg, &o->attr_timeout);
     case OPT_ENTRY: return parse_seconds(name, optarg, &o->entry_timeout);
+    case OPT_ABSENT: return parse_seconds(name, optarg, &o->absent_timeout);
     case OPT_STATS: return absolute_file(optarg, &o->stats);
     case OPT_CONTROL: return absolute_file(optarg, &o->control);
     case 'k': o->keep_cache = true; return -1;

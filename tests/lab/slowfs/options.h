@@ -17,6 +17,7 @@ struct slowfs_options {
     struct slowfs_behaviour behaviour;
     double attr_timeout;
     double entry_timeout;
+    double absent_timeout;
     double clock_lag; /* seconds, */
     bool whole_seconds; /* and times are shown in whole ones */
     bool keep_cache;

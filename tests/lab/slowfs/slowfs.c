@@ -244,6 +244,7 @@ static int run(const struct slowfs_options *options)
     struct slowfs_context context = {
         .attr_timeout = options->attr_timeout,
         .entry_timeout = options->entry_timeout,
+        .absent_timeout = options->absent_timeout,
         .clock_lag = options->clock_lag,
         .whole_seconds = options->whole_seconds,
         .keep_cache = options->keep_cache,
