@@ -205,10 +205,10 @@ void fp_cache_note_in_use(struct fp_cache *c, const char *path, size_t len)
         e->owed |= FP_USE_AHEAD;
 }
 
-bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks, fp_cache_room *room, const void *ctx,
                            struct fp_cache_refresh *refresh_r)
 {
-    const struct fp_entry *e = fp_entry_take_refresh(c, now_ms, looks);
+    const struct fp_entry *e = fp_entry_take_refresh(c, now_ms, looks, room, ctx);
 
     fp_cache_verify(c);
     if (e == NULL)
@@ -219,10 +219,8 @@ bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
 
 uint32_t fp_cache_mount(const struct fp_cache *c, const char *path, size_t len, size_t *known_r)
 {
-    const struct fp_entry *e = fp_entry_find_nearest(c, path, len);
+    const struct fp_entry *e = fp_entry_on_mount(fp_entry_find_nearest(c, path, len));
 
-    while (e != NULL && e->validity.mount == 0)
-        e = e->parent;
     *known_r = e != NULL ? e->len : 0;
     return e != NULL ? e->validity.mount : 0;
 }

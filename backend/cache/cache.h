@@ -117,10 +117,11 @@ struct fp_cache_refresh {
  * in use, if only by leases, never becomes a miss.  The other kind is above entries, and would expire
  * before it is seen whether those are in use.  The same entry is returned again after an eighth
  * of its TTL unless a walk came first.  An entry that has expired is returned as well if fp_cache_lookup() missed one
- * that is asked for before it, and it was in use.  *looks: how many timers that have run out may still be
- * looked at, FP_CACHE_LOOKS at first.  False: there is none, or the rest has to wait a moment.
+ * that is asked for before it, and it was in use.  One whose mount has no room (NULL: each has) keeps its turn, and comes
+ * again soon.  *looks: how many timers that have run out may still be looked at, FP_CACHE_LOOKS at first.  False: there
+ * is none, or the rest has to wait a moment.
  */
-bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
+bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks, fp_cache_room *room, const void *ctx,
                            struct fp_cache_refresh *refresh_r);
 
 /* A directory where a walk may begin. */

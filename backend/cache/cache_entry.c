@@ -323,17 +323,29 @@ static bool is_needed(const struct fp_entry *e, uint64_t now_ms)
     return !e->validity.traits.by_directory && e->needed_ms > now_ms && e->needed_ms + e->ttl_ms / 8 > e->expires_ms;
 }
 
-/* True if a look ahead was due: it begins. */
-static bool takes_look_ahead(struct fp_entry *e)
+const struct fp_entry *fp_entry_on_mount(const struct fp_entry *e)
 {
-    const bool due = e->ahead == FP_AHEAD_DUE;
-
-    if (due)
-        e->ahead = FP_AHEAD_USED;
-    return due;
+    while (e != NULL && e->validity.mount == 0)
+        e = e->parent;
+    return e;
 }
 
-struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks)
+/* True if its look may begin now. Otherwise it comes again in a moment, as it is. */
+static bool begins(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms, fp_cache_room *room, const void *ctx)
+{
+    const struct fp_entry *on = fp_entry_on_mount(e);
+
+    if (room != NULL && !room(ctx, on != NULL ? on->validity.mount : 0)) {
+        fp_timer_set(&c->wheel, &e->refresh, now_ms + FP_TIMER_TICK_MS);
+        return false;
+    }
+    if (e->ahead == FP_AHEAD_DUE)
+        e->ahead = FP_AHEAD_USED;
+    return true;
+}
+
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks, fp_cache_room *room,
+                                       const void *ctx)
 {
     for (; *looks > 0; --*looks) {
         struct fp_timer *d = fp_timer_take(&c->wheel, now_ms);
@@ -350,8 +362,9 @@ struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsi
         }
         set_refresh(c, e, again_ms(e, now_ms));
         if (e->generation != 0 && !fp_entry_is_purged(c, e)
-            && (takes_look_ahead(e)
-                || (e->expires_ms > now_ms && (is_used(c, e, now_ms) || is_needed(e, now_ms))))) {
+            && (e->ahead == FP_AHEAD_DUE
+                || (e->expires_ms > now_ms && (is_used(c, e, now_ms) || is_needed(e, now_ms))))
+            && begins(c, e, now_ms, room, ctx)) {
             --*looks;
             return e;
         }

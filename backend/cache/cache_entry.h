@@ -242,7 +242,11 @@ void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 /* and also the answer for paths that pass it. */
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
 /* As fp_cache_take_refresh(); NULL: there is none. */
-struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks);
+struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks, fp_cache_room *room,
+                                       const void *ctx);
+
+/* The entry, or the nearest one above it, whose mount is known; NULL: there is none, or e is NULL. */
+const struct fp_entry *fp_entry_on_mount(const struct fp_entry *e);
 /* From when on, in fp_now_ms(), a use of the entry counts for its refresh. */
 uint64_t fp_entry_counts_ms(const struct fp_entry *e);
 /* True if its time is over, and no change was reported. */

@@ -33,4 +33,7 @@ struct fp_cache_counts {
 /* Passes each reported change on: of the path, or with tree of it and all below. */
 typedef void fp_cache_report_changed(void *ctx, const char *path, size_t len, bool tree);
 
+/* True if a look at an entry on that mount may begin. */
+typedef bool fp_cache_room(const void *ctx, uint32_t mount);
+
 #endif

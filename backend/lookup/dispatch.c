@@ -23,6 +23,10 @@
 #include "wire/answer.h"
 #include "workers/worker_pool.h"
 
+/* Walks to its mount for which no client waits begin while fewer wait for each worker. Entries in use come first. */
+#define REFRESHES 4
+#define HINTS     1
+
 /* Purged entries are evicted so much at a time, and the loop does other work in between. */
 #define AT_ONCE         64  /* entries of a small tree */
 #define EVICT_VISITS    512 /* in a turn at most, and so many that it ... */
@@ -58,18 +62,12 @@ struct fp_dispatch {
     uint64_t memory_failures;         /* that were answered by evictions */
 };
 
-/* True if a walk that no client waits for may begin. */
-static bool has_room(const struct fp_dispatch *d)
+/* True if the mount has room for the refresh of an entry. */
+static bool has_room(const void *ctx, uint32_t mount)
 {
-    return fp_worker_pool_spare(d->workers) && fp_walks_have_room(d->walks);
-}
+    const struct fp_dispatch *d = ctx;
 
-/* True if a walk for a hint may begin. Refreshes have more room, since entries in use come first. */
-static bool has_room_for_hint(const struct fp_dispatch *d)
-{
-    const struct fp_worker_pool_counts workers = fp_worker_pool_counts(d->workers);
-
-    return workers.queued < workers.alive && has_room(d);
+    return fp_worker_pool_spare(d->workers, mount, REFRESHES);
 }
 
 /* Walks again to entries that are in use and about to expire, so that they never are a miss.  True if
@@ -81,7 +79,7 @@ static bool refresh(void *ctx)
     unsigned looks = FP_CACHE_LOOKS;
     fp_status st;
 
-    while (has_room(d) && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, &next)) {
+    while (fp_walks_have_room(d->walks) && fp_cache_take_refresh(d->cache, fp_now_ms(), &looks, has_room, d, &next)) {
         const struct fp_lookup l = { .path = next.path, .path_len = next.len, .hint = true };
         struct fp_expected at;
 
@@ -286,7 +284,8 @@ void fp_dispatch_hint(struct fp_dispatch *d, const struct fp_lookup *l)
     if (fp_walk_find(d->walks, l) != NULL)
         return;
     at = fp_mount_health_expect(d->health, l->path, l->path_len);
-    if (has_room_for_hint(d) && !at.out && fp_walk_start(d->walks, l, &at, FP_WALK_QUESTION, &st) != NULL)
+    if (fp_worker_pool_spare(d->workers, at.mount, HINTS) && fp_walks_have_room(d->walks) && !at.out
+        && fp_walk_start(d->walks, l, &at, FP_WALK_QUESTION, &st) != NULL)
         d->counts.hinted++;
     else
         d->counts.hints_dropped++;

@@ -19,6 +19,7 @@
 #define TURN_SECONDS 0.002
 #define TURN_PATHS   32  /* looked at in a turn: some 16,000 a second, which no disk bears */
 #define TURN_WALKS   32  /* begun in a turn, about: a path's directories have walks of their own */
+#define QUEUED       4   /* for each worker at most */
 #define MOST_WALKS   256 /* under way, questions' own included; their directories' walks among them */
 
 struct fp_restore {
@@ -60,8 +61,9 @@ static void restore(struct fp_restore *r, const struct fp_lookup *l)
 static bool has_room(const struct fp_restore *r)
 {
     const struct fp_walks *ws = r->deps.walks;
+    const struct fp_worker_pool_counts workers = fp_worker_pool_counts(r->deps.workers);
 
-    return fp_worker_pool_spare(r->deps.workers) && fp_walks_have_room(ws)
+    return workers.queued < QUEUED * (size_t)workers.alive && fp_walks_have_room(ws)
            && fp_walks_counts(ws).inflight < MOST_WALKS;
 }
 

@@ -21,7 +21,6 @@
 #include "workers/mount_queues.h"
 #include "workers/whereabouts.h"
 
-#define SPARE_PER_WORKER 4   /* queued walks that are no load yet */
 #define ENDED_A_TURN     64  /* walks that wait, where no worker is left */
 #define DYING_S          0.1 /* a killed worker that lives on for so long hangs */
 #define RESPAWN_SECONDS  1.0 /* after a worker could not be made */
@@ -285,9 +284,9 @@ static struct worker *find_idle(struct fp_worker_pool *pool, bool alive)
     return NULL;
 }
 
-bool fp_worker_pool_spare(const struct fp_worker_pool *pool)
+bool fp_worker_pool_spare(const struct fp_worker_pool *pool, uint32_t mount, unsigned each)
 {
-    return pool->queues.waiting < SPARE_PER_WORKER * (size_t)pool->counts.alive;
+    return fp_mount_queues_waiting(&pool->queues, mount) < each * (size_t)pool->counts.alive;
 }
 
 static void run_queue(struct fp_worker_pool *pool)

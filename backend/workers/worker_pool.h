@@ -102,8 +102,9 @@ void fp_worker_pool_make_room(struct fp_worker_pool *pool, uint32_t mount, bool 
  * Those of one that answers again end by themselves, but for what it still does not answer. */
 void fp_worker_pool_absolve(struct fp_worker_pool *pool, uint32_t mount);
 
-/* True if so little is queued that walks for which nobody waits may be submitted, too. */
-bool fp_worker_pool_spare(const struct fp_worker_pool *pool);
+/* True if fewer than so many walks for each worker wait for the mount: one for which nobody waits may be submitted, too.
+ * Other mounts' walks do not count: a slow one is no reason to let what is in use elsewhere expire. */
+bool fp_worker_pool_spare(const struct fp_worker_pool *pool, uint32_t mount, unsigned each);
 
 /* Takes the answers that are there already, before it looks for late walks: after a pause of
  * the whole daemon timers are first. */

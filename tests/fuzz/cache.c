@@ -150,7 +150,7 @@ static void run(struct fp_cache *c, const struct fuzz_piece *p)
     case REMOUNTED: ops->remounted(c, &(struct fp_remount){ path, 0 }, p->how >= 128); break;
     case FORGET: fp_cache_forget(c, path, len, p->how >= 128); break;
     case EVICT_FILES: fp_cache_evict_files(c, p->size); break;
-    case REFRESH: fp_cache_take_refresh(c, now_ms, &(unsigned){ FP_CACHE_LOOKS }, &refresh); break;
+    case REFRESH: fp_cache_take_refresh(c, now_ms, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &refresh); break;
     case EVICT_PURGED: fp_cache_evict_purged(c, p->size); break;
     case BASE: fp_cache_find_base(c, path, len, 1, now_ms, &base); break;
     case PLACE: place(c, path, len, p->how); break;

@@ -150,7 +150,7 @@ static inline unsigned look_where_told(const char *path, const char *what)
 {
     unsigned n = 0;
 
-    for (; fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, &due); n++) {
+    for (; fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due); n++) {
         char there[64];
 
         snprintf(there, sizeof(there), "%.*s", (int)due.len, due.path);
@@ -173,7 +173,7 @@ static inline const char *told_for(uint64_t ms, unsigned ticks)
 
     kit_now_ms = ms;
     for (unsigned i = 0; i <= ticks; i++) {
-        for (; fp_cache_take_refresh(cache, ms + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due); n++) {
+        for (; fp_cache_take_refresh(cache, ms + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due); n++) {
             ck_assert_uint_lt(n, 32);
             snprintf(room[n], sizeof(room[n]), "%.*s", (int)due.len, due.path);
             paths[n] = room[n];

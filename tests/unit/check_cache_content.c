@@ -329,7 +329,7 @@ static const char *refreshed_within(uint64_t ms)
     struct fp_cache_refresh due;
 
     for (const uint64_t end = now + ms; now < end; now += FP_TIMER_TICK_MS) {
-        if (fp_cache_take_refresh(cache, now, &(unsigned){ FP_CACHE_LOOKS }, &due)) {
+        if (fp_cache_take_refresh(cache, now, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due)) {
             snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
             return path;
         }

@@ -150,7 +150,7 @@ START_TEST(with_the_list_of_names)
     fp_cache_insert(cache, "/a/f", 4, NULL, kit_now_ms, kit_unwatched(true), &answer);
     ck_assert(fp_cache_lookup(cache, "/a/f", 4, FP_ASK_ANY, kit_now_ms, &answer));
     for (unsigned i = 0; i < 4; i++) {
-        while (fp_cache_take_refresh(cache, eighths(4) + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due))
+        while (fp_cache_take_refresh(cache, eighths(4) + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due))
             n++;
     }
     ck_assert_uint_eq(n, 3);
@@ -183,7 +183,7 @@ static void ask_in_turn(unsigned n)
 static void let_all_expire(void)
 {
     kit_now_ms += 2 * TTL;
-    while (fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, &due))
+    while (fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due))
         ;
 }
 
@@ -207,6 +207,25 @@ START_TEST(what_was_asked_for_together)
         walked_in_turn(4);
         ask_in_turn(4);
     }
+}
+END_TEST
+
+static bool no_room(const void *ctx, uint32_t mount)
+{
+    (void)ctx;
+    (void)mount;
+    return false;
+}
+
+/* A slow mount's looks wait, and none is lost. */
+START_TEST(what_has_no_room_keeps_its_turn)
+{
+    asked_twice(4);
+    let_all_expire();
+    ck_assert(!known("/no00"));
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert(!fp_cache_take_refresh(cache, kit_now_ms + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, no_room, NULL, &due));
+    ck_assert_str_eq(told_soon(kit_now_ms + 3 * TICK), "/no01 /no02 /no03");
 }
 END_TEST
 
@@ -328,7 +347,7 @@ START_TEST(no_farther_ahead_than_one_question_may_look)
     let_all_expire();
     ck_assert(!known("/no00"));
     for (unsigned i = 0; i < 3; i++) {
-        while (fp_cache_take_refresh(cache, kit_now_ms + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, &due))
+        while (fp_cache_take_refresh(cache, kit_now_ms + i * TICK, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due))
             n += due.len > 1;
     }
     ck_assert_uint_eq(n, FP_CACHE_AHEAD);
@@ -347,7 +366,7 @@ START_TEST(very_many_that_are_not_used)
         walked(path, "da");
     }
     ck_assert(known("/no0"));
-    while (!fp_cache_take_refresh(cache, eighths(4), &(unsigned){ FP_CACHE_LOOKS }, &due))
+    while (!fp_cache_take_refresh(cache, eighths(4), &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due))
         ck_assert_uint_lt(++calls, 4);
     ck_assert_uint_ge(calls, 1);
 }
@@ -365,7 +384,7 @@ START_TEST(a_directory_that_lives_shorter)
     for (uint64_t ms = seen_ms; ms < seen_ms + 8 * TTL; ms += TICK) {
         kit_now_ms = ms;
         use(&l);
-        while (fp_cache_take_refresh(cache, ms, &(unsigned){ FP_CACHE_LOOKS }, &due)) {
+        while (fp_cache_take_refresh(cache, ms, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due)) {
             char path[16];
 
             snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
@@ -455,7 +474,7 @@ START_TEST(what_is_used_never_becomes_a_miss)
             if ((uint64_t)round % HOT == (uint64_t)i)
                 use(&hot[i]);
         }
-        while (fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, &due)) {
+        while (fp_cache_take_refresh(cache, kit_now_ms, &(unsigned){ FP_CACHE_LOOKS }, NULL, NULL, &due)) {
             snprintf(path, sizeof(path), "%.*s", (int)due.len, due.path);
             walked(path, strchr(path, 'f') != NULL ? "ddf" : due.len > 1 ? "dd" : "d");
             looks++;
@@ -497,6 +516,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, what_was_asked_for_together);
     tcase_add_test(t, what_leases_were_used_for_together);
     tcase_add_test(t, what_was_in_use_before_a_restart);
+    tcase_add_test(t, what_has_no_room_keeps_its_turn);
     tcase_add_test(t, looks_ahead_in_vain);
     tcase_add_test(t, no_look_ahead_without_a_use);
     tcase_add_test(t, no_look_ahead_in_another_order);

@@ -205,11 +205,11 @@ START_TEST(files_of_a_remote_mount_are_due_late)
     walked_remote("/a/u", "ddu");
     ck_assert(known("/a/u"));
     kit_now_ms += REMOTE_TTL / 4 * 3 + REMOTE_TTL / 32;
-    ck_assert(!fp_cache_take_refresh(cache, kit_now_ms, &looks, &next));
+    ck_assert(!fp_cache_take_refresh(cache, kit_now_ms, &looks, NULL, NULL, &next));
     kit_now_ms += REMOTE_TTL / 32;
     ck_assert(_i == 0 || known("/a/u"));
     kit_now_ms += REMOTE_TTL / 16 + REMOTE_TTL / 32;
-    ck_assert_int_eq(fp_cache_take_refresh(cache, kit_now_ms, &looks, &next), _i);
+    ck_assert_int_eq(fp_cache_take_refresh(cache, kit_now_ms, &looks, NULL, NULL, &next), _i);
 }
 END_TEST
 

@@ -296,13 +296,14 @@ void fp_worker_pool_hear(struct fp_worker_pool *pool)
     (void)pool;
 }
 
-bool fp_worker_pool_spare(const struct fp_worker_pool *pool)
+static size_t n_queued; /* walks that wait for the only worker */
+
+bool fp_worker_pool_spare(const struct fp_worker_pool *pool, uint32_t mount, unsigned each)
 {
     (void)pool;
-    return have_spare;
+    (void)mount;
+    return have_spare && n_queued < each;
 }
-
-static size_t n_queued; /* walks that wait for the only worker */
 
 struct fp_worker_pool_counts fp_worker_pool_counts(const struct fp_worker_pool *pool)
 {
