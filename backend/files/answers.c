@@ -58,15 +58,21 @@ static bool is_worth_telling(const char *path, size_t len)
     return true;
 }
 
+/*
+ * True if the daemon shall know the answer, or go on knowing it. One that all changes are reported of lasts; another one
+ * would be looked at again each time that it has expired. That is no gain where the kernel answers from its memory.
+ */
+static bool is_worth_knowing(fp_status found, const struct fp_answer *a, const struct fp_pace *pace)
+{
+    return found == FP_UNKNOWN || a->may_look || fp_pace_is_slow(pace);
+}
+
 /* Waits for the daemon's look where that is quicker than a call. True: the answer is in the tables. */
 static bool ask(const struct fp_files_source *from, const struct fp_lease_view *view, const char *path, size_t len,
                 struct fp_answer *a)
 {
-    const uint64_t began_us = fp_now_us();
     bool found;
 
-    call.pace = fp_pace_of(path, len);
-    call.began_us = began_us;
     call.again = !is_worth_telling(path, len);
     if (call.again)
         return false;
@@ -75,9 +81,28 @@ static bool ask(const struct fp_files_source *from, const struct fp_lease_view *
         return false;
     }
     found = from->ask(view, path, len, a) && fp_known_find(view, path, len, true, a) == FP_OK;
+    fp_pace_asked(call.pace, fp_now_us() - call.began_us, found);
     call.began_us = fp_now_us();
-    fp_pace_asked(call.pace, call.began_us - began_us, found);
     return found;
+}
+
+/* True: *a is the answer, and holds. Otherwise the C library's call is measured from now on. */
+static bool find_answer(const struct fp_files_source *from, const struct fp_lease_view *view, const char *path,
+                        size_t len, bool opens, struct fp_answer *a)
+{
+    struct fp_pace *pace = fp_pace_of(path, len, opens);
+    const fp_status st = fp_known_find(view, path, len, true, a);
+    const bool worth = is_worth_knowing(st, a, pace);
+
+    if (st == FP_OK) {
+        if (worth)
+            fp_known_use(view, a);
+        return true;
+    }
+    call.pace = pace;
+    call.began_us = fp_now_us();
+    call.again = false;
+    return worth && ask(from, view, path, len, a);
 }
 
 void fp_files_called(void)
@@ -185,7 +210,7 @@ static int find(const struct fp_files_source *from, const char *path, size_t len
         from->count(path != NULL ? FP_FILES_NOBODY : FP_FILES_DOUBT);
         return FP_FILES_UNKNOWN;
     }
-    if (fp_known_find(view, path, len, true, &answer) == FP_OK || ask(from, view, path, len, &answer)) {
+    if (find_answer(from, view, path, len, wish->is_wanted != NULL, &answer)) {
         result = read_answer(&answer, len, wish->follow || is_dir, is_dir, f);
         if (result == 0 && wish->is_wanted != NULL && !read_content(view, &answer, wish, &f->meta))
             result = FP_FILES_UNKNOWN;

@@ -19,9 +19,9 @@ struct fp_pace {
     _Atomic bool was_asked;               /* the last measurement was one of asked_us */
 };
 
-static struct fp_pace places[PLACES];
+static struct fp_pace places[PLACES][2];
 
-struct fp_pace *fp_pace_of(const char *path, size_t len)
+struct fp_pace *fp_pace_of(const char *path, size_t len, bool opens)
 {
     uint32_t hash = 0x811c9dc5u;
     unsigned levels = 0;
@@ -32,7 +32,7 @@ struct fp_pace *fp_pace_of(const char *path, size_t len)
             break;
         hash = (hash ^ (uint8_t)path[i]) * 0x01000193u;
     }
-    return &places[hash % PLACES];
+    return &places[hash % PLACES][opens];
 }
 
 static uint32_t get(const _Atomic uint32_t *us)
@@ -67,10 +67,14 @@ static void fade(_Atomic uint32_t *us)
     set(us, get(us) - (get(us) + FADE - 1) / FADE);
 }
 
+bool fp_pace_is_slow(const struct fp_pace *pace)
+{
+    return get(&pace->called_us) >= LEAST_US;
+}
+
 bool fp_pace_asks(struct fp_pace *pace)
 {
-    const uint32_t called_us = get(&pace->called_us);
-    const bool asks = called_us >= LEAST_US && get(&pace->asked_us) <= called_us;
+    const bool asks = fp_pace_is_slow(pace) && get(&pace->asked_us) <= get(&pace->called_us);
 
     fade(asks ? &pace->called_us : &pace->asked_us);
     return asks;

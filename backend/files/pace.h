@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether to wait for the daemon's look at a path that it does not know, or to look by a call of one's own. This
- * process measures both, for each part of the tree, and takes the quicker way. A call on a local disk takes
- * microseconds, and is always the quicker one. A daemon that has a path's directory open needs fewer round trips
- * to a file server than the path itself does.
+ * process measures both, for each part of the tree and each kind of call, and takes the quicker way. A call that the
+ * kernel answers from its memory takes microseconds, and is always the quicker one. A daemon that has a path's
+ * directory open needs fewer round trips to a file server than the path itself does.
  */
 #ifndef FP_FILES_PACE_H
 #define FP_FILES_PACE_H
@@ -12,9 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The parts of the tree share places: what one measures counts for all of its place. */
+/* The parts of the tree share places: what one measures counts for all of its place. opens: a call that opens a file
+ * waits for the file's server where one that looks at it does not. */
 struct fp_pace;
-struct fp_pace *fp_pace_of(const char *path, size_t len);
+struct fp_pace *fp_pace_of(const char *path, size_t len, bool opens);
+
+/* True if own calls take long enough to be spared. */
+bool fp_pace_is_slow(const struct fp_pace *pace);
 
 /* True if the daemon is to be asked. The way that is not taken gets a little quicker in memory, so it is tried
  * again. Several threads may call these functions. */

@@ -34,9 +34,7 @@ bool fp_known_is_unchanged(const struct fp_lease_view *view, const struct fp_ans
     return true;
 }
 
-/* Says that the answer was used: its records get a second chance, and its entries are refreshed. The last step and the
- * one above: a LEAF's slot, and a DIR's. */
-static void mark(const struct fp_lease_view *view, const struct fp_answer *a)
+void fp_known_use(const struct fp_lease_view *view, const struct fp_answer *a)
 {
     const unsigned n = a->n_steps;
 
@@ -52,10 +50,8 @@ fp_status fp_known_find(const struct fp_lease_view *view, const char *path, size
 
     if (!fp_answer_view_find(fp_lease_view_answers(view), path, len, a))
         return FP_UNKNOWN;
-    if ((!watched || a->watched) && fp_known_holds(view, a, a->n_steps)) {
-        mark(view, a);
+    if ((!watched || a->watched) && fp_known_holds(view, a, a->n_steps))
         return FP_OK;
-    }
     last = &a->steps[a->n_steps - 1];
     return fp_lease_view_is_known(view, last->slot, last->generation) ? FP_ASK : FP_UNKNOWN;
 }

@@ -23,10 +23,14 @@ bool fp_known_is_unchanged(const struct fp_lease_view *view, const struct fp_ans
 
 /*
  * Finds the answer about the path, in normal form. watched: only one of which this machine's changes are all reported.
- * FP_OK: it holds now, and is marked as used. FP_ASK: the daemon knows the path, but its answer does not hold, or may
- * not be used. FP_UNKNOWN: there is no answer. a is undefined unless FP_OK is returned.
+ * FP_OK: it holds now. FP_ASK: the daemon knows the path, but its answer *a does not hold, or may not be used.
+ * FP_UNKNOWN: there is no answer, and a is undefined.
  */
 fp_status fp_known_find(const struct fp_lease_view *view, const char *path, size_t len, bool watched,
                         struct fp_answer *a);
+
+/* Tells the daemon that the answer was used: its records get a second chance, and its entries are refreshed. That is of
+ * the last step and the one above: a LEAF's slot, and a DIR's. */
+void fp_known_use(const struct fp_lease_view *view, const struct fp_answer *a);
 
 #endif

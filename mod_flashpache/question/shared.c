@@ -104,8 +104,10 @@ fp_status fp_shared_find(struct fp_client *client, bool fresh, struct fp_held *h
     if (st != FP_OK)
         return st;
     st = fp_known_find(h->view, h->path, h->path_len, fresh, h->answer);
-    if (st == FP_OK && !have_file(h))
-        st = FP_ASK;
+    if (st == FP_OK) {
+        fp_known_use(h->view, h->answer);
+        st = have_file(h) ? FP_OK : FP_ASK;
+    }
     h->found = FP_COUNT_LEASE;
     if (st != FP_OK)
         fp_lease_view_release(&h->view);

@@ -217,6 +217,33 @@ def test_a_daemon_that_is_waited_for_and_goes(program, slow, end, tmp_path):
         assert len([line for line in trace.lines() if "recvmsg" in line]) < half // 2, "it waited for each of them"
 
 
+def test_what_the_kernel_knows_is_not_asked_of_the_daemon(program, lab, base, slowfs):
+    """Answers about a mount of others expire. No look follows while the kernel answers from its own memory."""
+    keeps = [f"--{what}-timeout=600" for what in ("attr", "entry", "absent")]
+    source = base / "kept-source"
+    files = [tree.put(source / f"site/a/{i:03}.php", "<?php\n").name for i in range(SLOW_FILES)]
+    mount = slowfs(source, SLOW_US, *keeps)
+    site = mount.target / "site"
+    paths = [site / f"a/{name}" for name in [*files, *(f"{name}.absent" for name in files)]]
+    daemon = lab.daemon("kept", ttl_ms=300).start()
+    for path in paths:
+        path.exists()
+
+    def page(p):
+        for path in paths:
+            p("stat", path)
+        time.sleep(0.4)
+
+    with Program(program, site, daemon.socket) as p:
+        for _ in range(3):
+            page(p)
+        before = mount.counters()
+        for _ in range(6):
+            page(p)
+        after = mount.counters()
+    assert sum(after[operation] - before[operation] for operation in ("lookup", "getattr", "open")) < 10
+
+
 def test_threads(running, site):
     assert running("until", site / "a/b/file.php") == "yes"
     assert running("threads", site / "a/b/file.php") == "0"

@@ -11,7 +11,7 @@ enum { LOCAL_US = 5, QUICK_US = 1000, SLOW_US = 10000 };
 
 static struct fp_pace *pace_of(const char *path)
 {
-    return fp_pace_of(path, strlen(path));
+    return fp_pace_of(path, strlen(path), false);
 }
 
 /* Pages of so many paths, with two calls on each that is not asked about. Returns how many were asked about. */
@@ -84,6 +84,31 @@ START_TEST(parts_of_the_tree)
 }
 END_TEST
 
+/* A file server is asked at each opening, where the kernel knows names and attributes. */
+START_TEST(kinds_of_calls)
+{
+    struct fp_pace *looks = fp_pace_of("/srv/www/a", 10, false), *opens = fp_pace_of("/srv/www/a", 10, true);
+
+    ck_assert(!fp_pace_is_slow(looks) && !fp_pace_is_slow(opens));
+    pages(opens, 100, SLOW_US, SLOW_US, true);
+    ck_assert(!fp_pace_is_slow(looks) && fp_pace_is_slow(opens));
+}
+END_TEST
+
+/* The kernel's memory is empty after a while, and full again after a page. */
+START_TEST(slow_now_and_then)
+{
+    struct fp_pace *pace = pace_of("/srv/www/a");
+
+    pages(pace, 100, LOCAL_US, SLOW_US, true);
+    ck_assert(!fp_pace_is_slow(pace));
+    fp_pace_called(pace, SLOW_US, false);
+    ck_assert(fp_pace_is_slow(pace));
+    pages(pace, 100, LOCAL_US, SLOW_US, true);
+    ck_assert(!fp_pace_is_slow(pace));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("pace");
@@ -95,6 +120,8 @@ static Suite *make_suite(void)
     tcase_add_test(t, all_calls_on_a_path_count);
     tcase_add_test(t, useless_answers_end_the_questions);
     tcase_add_test(t, parts_of_the_tree);
+    tcase_add_test(t, kinds_of_calls);
+    tcase_add_test(t, slow_now_and_then);
     return s;
 }
 
