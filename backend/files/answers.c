@@ -20,13 +20,14 @@
 #define HINT_MS 1000u /* for so long: what the daemon cannot answer costs no message each time */
 
 static const struct fp_files_source *_Atomic source; /* NULL: nobody is asked */
-static _Atomic uint64_t hinted[HINTS]; /* upper half: of the path's hash; lower half: when, in ms */
+/* The upper half is of the path's hash; the lower one is when, in ms, and as the last bit whether by a call that opens. */
+static _Atomic uint64_t hinted[HINTS];
 
 static __thread bool inside; /* the library's own calls go to the C library */
 static __thread struct {
     struct fp_pace *pace; /* of a path that is left to the C library; else NULL */
     uint64_t began_us;
-    bool again; /* the daemon had been told of the path */
+    bool again; /* the daemon had been told of the path, by a call of that pace */
 } call;
 
 void fp_files_begin(const struct fp_files_source *s)
@@ -41,10 +42,11 @@ void fp_files_end(void)
 
 /* ---- what the daemon does not know ---- */
 
-/* False: it has been told of the path a moment ago. */
-static bool is_worth_telling(const char *path, size_t len)
+/* True: the daemon has been told of the path a moment ago, and *opens is whether by a call that opens. Otherwise it is
+ * told now. */
+static bool was_told(const char *path, size_t len, bool *opens)
 {
-    const uint64_t now_ms = fp_now_ms();
+    const uint64_t now = fp_now_ms() << 1;
     uint64_t hash = 0xcbf29ce484222325u, before;
     _Atomic uint64_t *place;
 
@@ -52,10 +54,12 @@ static bool is_worth_telling(const char *path, size_t len)
         hash = (hash ^ (uint8_t)path[i]) * 0x100000001b3u;
     place = &hinted[hash % HINTS];
     before = atomic_load_explicit(place, memory_order_relaxed);
-    if (before >> 32 == hash >> 32 && (uint32_t)now_ms - (uint32_t)before < HINT_MS)
-        return false;
-    atomic_store_explicit(place, (hash >> 32 << 32) | (uint32_t)now_ms, memory_order_relaxed);
-    return true;
+    if (before >> 32 == hash >> 32 && (uint32_t)now - (uint32_t)before < HINT_MS << 1) {
+        *opens = before & 1;
+        return true;
+    }
+    atomic_store_explicit(place, (hash >> 32 << 32) | (uint32_t)now | *opens, memory_order_relaxed);
+    return false;
 }
 
 /*
@@ -64,7 +68,7 @@ static bool is_worth_telling(const char *path, size_t len)
  */
 static bool is_worth_knowing(fp_status found, const struct fp_answer *a, const struct fp_pace *pace)
 {
-    return found == FP_UNKNOWN || a->may_look || fp_pace_is_slow(pace);
+    return found == FP_UNKNOWN || a->may_look || !fp_pace_is_quick(pace);
 }
 
 /* Waits for the daemon's look where that is quicker than a call. True: the answer is in the tables. */
@@ -73,9 +77,6 @@ static bool ask(const struct fp_files_source *from, const struct fp_lease_view *
 {
     bool found;
 
-    call.again = !is_worth_telling(path, len);
-    if (call.again)
-        return false;
     if (!fp_pace_asks(call.pace)) {
         from->hint(view, path, len);
         return false;
@@ -99,10 +100,10 @@ static bool find_answer(const struct fp_files_source *from, const struct fp_leas
             fp_known_use(view, a);
         return true;
     }
-    call.pace = pace;
     call.began_us = fp_now_us();
-    call.again = false;
-    return worth && ask(from, view, path, len, a);
+    call.again = worth && was_told(path, len, &opens);
+    call.pace = call.again ? fp_pace_of(path, len, opens) : pace;
+    return worth && !call.again && ask(from, view, path, len, a);
 }
 
 void fp_files_called(void)

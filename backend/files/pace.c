@@ -6,15 +6,17 @@
 
 #define PLACES     64u      /* for the parts of the tree, about */
 #define LEVELS     3u       /* of directories that tell one part from another: a mount is rarely deeper */
-#define LEAST_US   200u     /* a call that takes less is quicker than any question */
+#define LEAST_US   200u     /* a call that takes less is quicker than any question, */
+#define QUICKER    8u       /* and the kernel's memory answers so many times as quickly as a server, about */
 #define OFTEN      8u       /* the last measurement of the usual way counts for an eighth, */
 #define SELDOM     2u       /* that of the other way for a half, */
 #define FADE       128u     /* and what is not measured fades by so small a part */
-#define USELESS_US 1000000u /* what a question counts for whose answer was of no use */
+#define USELESS_US 1000000u /* what a question counts for besides if its answer was of no use */
 #define MOST_US    10000000u
 
 struct fp_pace {
     _Atomic uint32_t asked_us, called_us; /* on average; 0: not measured yet */
+    _Atomic uint32_t useless_us;          /* of a question, on average as well */
     _Atomic uint32_t part;                /* of the average that the last measurement is */
     _Atomic bool was_asked;               /* the last measurement was one of asked_us */
 };
@@ -51,14 +53,20 @@ static uint32_t limit(uint64_t us)
     return us < MOST_US ? (uint32_t)us : MOST_US;
 }
 
+static void add(_Atomic uint32_t *average_us, uint64_t us, uint32_t part)
+{
+    const int64_t before = get(average_us), now = limit(us);
+
+    set(average_us, (uint32_t)(before + (now - before) / part));
+}
+
 static void measured(struct fp_pace *pace, bool asked, uint64_t us)
 {
     _Atomic uint32_t *average_us = asked ? &pace->asked_us : &pace->called_us;
     const bool is_usual = atomic_exchange_explicit(&pace->was_asked, asked, memory_order_relaxed) == asked;
-    const int64_t before = get(average_us), now = limit(us), part = is_usual ? OFTEN : SELDOM;
 
-    set(average_us, (uint32_t)(before + (now - before) / part));
-    set(&pace->part, (uint32_t)part);
+    set(&pace->part, get(average_us) == 0 ? 1 : is_usual ? OFTEN : SELDOM);
+    add(average_us, us > 0 ? us : 1, get(&pace->part));
 }
 
 /* At least by 1. */
@@ -67,22 +75,33 @@ static void fade(_Atomic uint32_t *us)
     set(us, get(us) - (get(us) + FADE - 1) / FADE);
 }
 
-bool fp_pace_is_slow(const struct fp_pace *pace)
+static bool is_slow(const struct fp_pace *pace)
 {
-    return get(&pace->called_us) >= LEAST_US;
+    return get(&pace->called_us) >= LEAST_US && get(&pace->called_us) >= get(&pace->asked_us) / QUICKER;
+}
+
+bool fp_pace_is_quick(const struct fp_pace *pace)
+{
+    return get(&pace->called_us) > 0 && !is_slow(pace);
 }
 
 bool fp_pace_asks(struct fp_pace *pace)
 {
-    const bool asks = fp_pace_is_slow(pace) && get(&pace->asked_us) <= get(&pace->called_us);
+    const bool asks = is_slow(pace) && get(&pace->asked_us) + get(&pace->useless_us) <= get(&pace->called_us);
 
-    fade(asks ? &pace->called_us : &pace->asked_us);
+    if (asks) {
+        fade(&pace->called_us);
+    } else {
+        fade(&pace->asked_us);
+        fade(&pace->useless_us);
+    }
     return asks;
 }
 
 void fp_pace_asked(struct fp_pace *pace, uint64_t us, bool useful)
 {
-    measured(pace, true, useful ? us : us + USELESS_US);
+    measured(pace, true, us);
+    add(&pace->useless_us, useful ? 0 : USELESS_US, get(&pace->part));
 }
 
 void fp_pace_called(struct fp_pace *pace, uint64_t us, bool again)

@@ -17,8 +17,8 @@
 struct fp_pace;
 struct fp_pace *fp_pace_of(const char *path, size_t len, bool opens);
 
-/* True if own calls take long enough to be spared. */
-bool fp_pace_is_slow(const struct fp_pace *pace);
+/* True if own calls were measured, and the kernel answers them from its memory, by how long they take. */
+bool fp_pace_is_quick(const struct fp_pace *pace);
 
 /* True if the daemon is to be asked. The way that is not taken gets a little quicker in memory, so it is tried
  * again. Several threads may call these functions. */
@@ -26,8 +26,8 @@ bool fp_pace_asks(struct fp_pace *pace);
 
 /* That is how long a question took. An answer that was of no use is a slow one. */
 void fp_pace_asked(struct fp_pace *pace, uint64_t us, bool useful);
-/* The same for a call of one's own. again: not the first on its path. A program makes two or three, which one
- * answer would have served. */
+/* The same for a call of one's own. again: not the first on its path, which is that of the pace. A program makes two or
+ * three, which one answer would have served. */
 void fp_pace_called(struct fp_pace *pace, uint64_t us, bool again);
 
 #endif

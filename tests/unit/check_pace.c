@@ -89,9 +89,22 @@ START_TEST(kinds_of_calls)
 {
     struct fp_pace *looks = fp_pace_of("/srv/www/a", 10, false), *opens = fp_pace_of("/srv/www/a", 10, true);
 
-    ck_assert(!fp_pace_is_slow(looks) && !fp_pace_is_slow(opens));
-    pages(opens, 100, SLOW_US, SLOW_US, true);
-    ck_assert(!fp_pace_is_slow(looks) && fp_pace_is_slow(opens));
+    ck_assert(!fp_pace_is_quick(looks) && !fp_pace_is_quick(opens));
+    pages(looks, 100, LOCAL_US, SLOW_US, true);
+    ck_assert(fp_pace_is_quick(looks) && !fp_pace_is_quick(opens));
+}
+END_TEST
+
+/* Also on a slow machine. */
+START_TEST(far_quicker_than_a_question)
+{
+    struct fp_pace *pace = pace_of("/srv/www/a");
+
+    pages(pace, 1000, SLOW_US, SLOW_US, true);
+    ck_assert(!fp_pace_is_quick(pace));
+    for (unsigned i = 0; i < 100; i++)
+        fp_pace_called(pace, SLOW_US / 20, false);
+    ck_assert(fp_pace_is_quick(pace));
 }
 END_TEST
 
@@ -101,11 +114,11 @@ START_TEST(slow_now_and_then)
     struct fp_pace *pace = pace_of("/srv/www/a");
 
     pages(pace, 100, LOCAL_US, SLOW_US, true);
-    ck_assert(!fp_pace_is_slow(pace));
+    ck_assert(fp_pace_is_quick(pace));
     fp_pace_called(pace, SLOW_US, false);
-    ck_assert(fp_pace_is_slow(pace));
+    ck_assert(!fp_pace_is_quick(pace));
     pages(pace, 100, LOCAL_US, SLOW_US, true);
-    ck_assert(!fp_pace_is_slow(pace));
+    ck_assert(fp_pace_is_quick(pace));
 }
 END_TEST
 
@@ -121,6 +134,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, useless_answers_end_the_questions);
     tcase_add_test(t, parts_of_the_tree);
     tcase_add_test(t, kinds_of_calls);
+    tcase_add_test(t, far_quicker_than_a_question);
     tcase_add_test(t, slow_now_and_then);
     return s;
 }
