@@ -43,9 +43,11 @@ def measure(run, place, at, settings, answered, given):
             php_files.seconds(server, page)
         made = operations() - before
         time.sleep(php_files.IDLE_S)
+        before = operations()
         idle = php_files.seconds(server, page)
+        made_idle = operations() - before
     return (place, settings, "answered" if answered else "without", php_files.told(first),
-            f"{statistics.median(warm):.2f} ({min(warm):.2f}-{max(warm):.2f})", f"{idle:.2f}", f"{sum(made.values()) / COUNTED:.0f}",
+            f"{statistics.median(warm):.2f} ({min(warm):.2f}-{max(warm):.2f})", f"{idle:.2f}", f"{sum(made.values()) / COUNTED:.0f}, {sum(made_idle.values())}",
             " ".join(f"{name}:{count / COUNTED:.0f}" for name, count in made.most_common(5) if count >= COUNTED))
 
 
@@ -97,7 +99,7 @@ def main():
                 table += rows(run, kind, delay, base, given)
     print()
     lab_kit.print_table(("place", "settings", "PHP's calls", "first pages, s", "warm, s a page", f"after {php_files.IDLE_S} s idle, s",
-                         "operations a page", "by name"), table)
+                         "operations a page, after the pause", "by name"), table)
 
 
 main()
