@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sodium.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -323,11 +324,24 @@ struct fp_ring_counts fp_answer_table_counts(const struct fp_answer_table *t)
 
 /* ---- a client's side ---- */
 
+#define LEAVES    24u
+#define DIRS      2u
+#define LEAF_ROOM 320u
+
+/* Copies of the records that this process read last. A process that does not map the table would make two system calls
+ * for each record. */
+struct memo {
+    pthread_mutex_t mutex; /* a thread that finds it held does without */
+    uint64_t leaf_hashes[LEAVES], dir_hashes[DIRS];
+    uint8_t leaves[LEAVES][LEAF_ROOM], dirs[DIRS][DIR_USUAL];
+};
+
 struct fp_answer_view {
     struct fp_ring_view ring;
     uint64_t mask; /* buckets less one */
     uint8_t key[crypto_shorthash_KEYBYTES];
     struct fp_chosen chosen;
+    struct memo *memo; /* NULL: the table is mapped */
 };
 
 /* Reads what the head says of the index; false: it does not lie in front of the ring. */
@@ -348,6 +362,11 @@ struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_c
     if (v == NULL)
         return NULL;
     v->chosen = *chosen;
+    if (!map) {
+        v->memo = calloc(1, sizeof(*v->memo));
+        if (v->memo != NULL)
+            pthread_mutex_init(&v->memo->mutex, NULL);
+    }
     if (fp_ring_view_open(&v->ring, fd, MAGIC, map) && read_index_head(v))
         return v;
     fp_answer_view_destroy(&v);
@@ -357,8 +376,10 @@ struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_c
 
 void fp_answer_view_destroy(struct fp_answer_view **vp)
 {
-    if (*vp != NULL)
+    if (*vp != NULL) {
         fp_area_view_close(&(*vp)->ring.area);
+        free((*vp)->memo);
+    }
     free(*vp);
     *vp = NULL;
 }
@@ -369,7 +390,67 @@ struct search {
     uint8_t *bytes;
     size_t size;
     bool is_short; /* the key, or a record that may be the right one, did not fit */
+    bool *memo;    /* NULL: the table's own record is wanted. Else a remembered one will do: whether it was one */
 };
+
+/* Where the memo has a record with that key, if it has it. */
+static uint8_t *place_in_memo(struct memo *m, const struct key *k, uint64_t **hash_r, size_t *room_r)
+{
+    const bool is_leaf = k->bytes[0] == LEAF;
+    const size_t i = k->hash % (is_leaf ? LEAVES : DIRS);
+
+    *hash_r = is_leaf ? &m->leaf_hashes[i] : &m->dir_hashes[i];
+    *room_r = is_leaf ? LEAF_ROOM : DIR_USUAL;
+    return is_leaf ? m->leaves[i] : m->dirs[i];
+}
+
+static void remember(struct memo *m, const struct key *k, const uint8_t *bytes, size_t size)
+{
+    uint64_t *hash;
+    size_t room;
+    uint8_t *to;
+
+    if (m == NULL || pthread_mutex_trylock(&m->mutex) != 0)
+        return;
+    to = place_in_memo(m, k, &hash, &room);
+    *hash = size <= room ? k->hash : 0;
+    memcpy(to, bytes, size <= room ? size : 0);
+    pthread_mutex_unlock(&m->mutex);
+}
+
+/* Reads a copy of the record, if the key is its own. */
+static bool read_copy(const struct search *x, size_t size, struct fp_reader *body_r)
+{
+    const struct key *k = &x->key;
+    struct record head;
+
+    memcpy(&head, x->bytes, sizeof(head));
+    if (head.ring.len != k->len || memcmp(x->bytes + sizeof(head), k->bytes, k->len) != 0
+        || head.body_len > size - sizeof(head) - k->len)
+        return false;
+    fp_reader_init(body_r, x->bytes + sizeof(struct record) + k->len, head.body_len);
+    return true;
+}
+
+static bool recall(struct memo *m, struct search *x, struct fp_reader *body_r)
+{
+    const struct key *k = &x->key;
+    uint64_t *hash;
+    size_t room;
+    const uint8_t *from;
+    bool found;
+
+    if (m == NULL || x->memo == NULL || x->size < DIR_USUAL || pthread_mutex_trylock(&m->mutex) != 0)
+        return false;
+    from = place_in_memo(m, k, &hash, &room);
+    found = *hash == k->hash && sizeof(struct record) + k->len <= room;
+    if (found)
+        memcpy(x->bytes, from, room);
+    pthread_mutex_unlock(&m->mutex);
+    found = found && read_copy(x, room, body_r);
+    *x->memo = *x->memo || found;
+    return found;
+}
 
 /* Copies the record there and its body, if the key is its own. */
 static bool copy_record(const struct fp_answer_view *v, uint64_t at, struct search *x,
@@ -378,19 +459,16 @@ static bool copy_record(const struct fp_answer_view *v, uint64_t at, struct sear
     const struct key *k = &x->key;
     const size_t usual = k->bytes[0] == LEAF ? LEAF_USUAL : DIR_USUAL;
     const size_t size = fp_ring_view_item(&v->ring, at, x->bytes, x->size, usual);
-    struct record head;
 
-    if (size > RECORD_MOST || size < sizeof(head) + k->len)
+    if (size > RECORD_MOST || size < sizeof(struct record) + k->len)
         return false;
     if (size > x->size) {
         x->is_short = true;
         return false;
     }
-    memcpy(&head, x->bytes, sizeof(head));
-    if (head.ring.len != k->len || memcmp(x->bytes + sizeof(head), k->bytes, k->len) != 0
-        || head.body_len > size - sizeof(head) - k->len)
+    if (!read_copy(x, size, body_r))
         return false;
-    fp_reader_init(body_r, x->bytes + sizeof(struct record) + k->len, head.body_len);
+    remember(v->memo, k, x->bytes, size);
     return true;
 }
 
@@ -434,6 +512,8 @@ static bool find_record(const struct fp_answer_view *v, struct search *x, struct
 {
     bool led = true;
 
+    if (recall(v->memo, x, body_r))
+        return true;
     for (int i = 0; i < TRIES && led; i++) {
         if (find_once(v, x, body_r, &led))
             return true;
@@ -469,17 +549,17 @@ __attribute__((noinline)) static bool find_long(find_with *how, const struct fp_
                                                 const struct question *q, void *found)
 {
     uint8_t key[KEY_MOST], bytes[RECORD_MOST];
-    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
+    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false, NULL };
 
     return how(v, q, found, &x);
 }
 
 /* Not inlined, for one frame in the place of two. */
 __attribute__((noinline)) static bool find_usual(find_with *how, const struct fp_answer_view *v,
-                                                 const struct question *q, void *found)
+                                                 const struct question *q, bool *memo, void *found)
 {
     uint8_t key[KEY_ROOM], bytes[ROOM];
-    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
+    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false, memo };
 
     return how(v, q, found, &x) || (x.is_short && find_long(how, v, q, found));
 }
@@ -547,7 +627,7 @@ static void begin_answer(struct fp_answer *a)
 }
 
 /* Finds the steps above a LEAF's.  A directory further up may have changed since: the DIR is newer then. */
-static bool find_above(const struct fp_answer_view *v, const char *path, const struct leaf *l,
+static bool find_above(const struct fp_answer_view *v, const char *path, const struct leaf *l, bool *memo,
                        struct fp_answer *a)
 {
     const struct question q = { path, fp_path_parent_len(path, l->step.end) };
@@ -557,20 +637,22 @@ static bool find_above(const struct fp_answer_view *v, const char *path, const s
         a->n_names = fp_chosen_of(&v->chosen, l->n_names);
         return true;
     }
-    if (!find_usual(find_dir, v, &q, a))
+    if (!find_usual(find_dir, v, &q, memo, a))
         return false;
     dir = &a->steps[a->n_steps - 1];
     return dir->slot == l->dir_slot && dir->generation == l->dir_generation
            && a->n_names == fp_chosen_of(&v->chosen, l->n_names);
 }
 
-bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, struct fp_answer *a)
+bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, bool *memo, struct fp_answer *a)
 {
     const struct question q = { path, len };
     struct leaf l;
 
     begin_answer(a);
-    if (!find_usual(find_leaf, v, &q, &l) || !find_above(v, path, &l, a))
+    if (memo != NULL)
+        *memo = false;
+    if (!find_usual(find_leaf, v, &q, memo, &l) || !find_above(v, path, &l, memo, a))
         return false;
     a->steps[a->n_steps++] = l.step;
     a->leasable = true;
@@ -588,5 +670,5 @@ bool fp_answer_view_find_dir(const struct fp_answer_view *v, const char *path, s
     const struct question q = { path, len };
 
     begin_answer(a);
-    return find_usual(find_dir, v, &q, a);
+    return find_usual(find_dir, v, &q, NULL, a);
 }

@@ -213,7 +213,7 @@ static void read_forever(unsigned number)
         char path[64];
         const size_t len = (size_t)path_of(path, file);
 
-        if (!fp_answer_view_find(answers, path, len, &a)) {
+        if (!fp_answer_view_find(answers, path, len, NULL, &a)) {
             atomic_fetch_add(&counts->missed, 1);
             continue;
         }

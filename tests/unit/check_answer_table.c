@@ -67,7 +67,7 @@ static void publish(const char *path)
 static bool find(const char *path)
 {
     memset(&out, 0xa5, sizeof(out));
-    return fp_answer_view_find(view, path, strlen(path), &out);
+    return fp_answer_view_find(view, path, strlen(path), NULL, &out);
 }
 
 /* As ANSWERs they would have the same bytes. */
@@ -186,7 +186,7 @@ START_TEST(a_client_chooses_access_files)
         in.steps[i / FP_MAX_NAMES].access[i % FP_MAX_NAMES] =
             (struct fp_access){ .status = FP_OK, .mode = S_IFREG, .size = i };
     publish("/a/a");
-    ck_assert(fp_answer_view_find(v, "/a/a", 4, &out));
+    ck_assert(fp_answer_view_find(v, "/a/a", 4, NULL, &out));
     ck_assert_uint_eq(out.n_names, _i < 3 ? chosen[_i].n : 0);
     for (unsigned i = 0; i < 2 * out.n_names; i++)
         ck_assert_uint_eq(out.steps[i / out.n_names].access[i % out.n_names].size,
@@ -252,6 +252,62 @@ START_TEST(directory_and_file_are_of_one_moment)
     ck_assert(!find("/a/b"));
     ck_assert(find("/a/c"));
     assert_same();
+}
+END_TEST
+
+/* Finds it, or what the client read before. Returns whether it was that. */
+static bool recall(const char *path)
+{
+    bool remembered;
+
+    memset(&out, 0xa5, sizeof(out));
+    ck_assert(fp_answer_view_find(view, path, strlen(path), &remembered, &out));
+    return remembered;
+}
+
+/* Until the client finds it to be over, and looks into the table. The last step or the one above changes. */
+START_TEST(what_was_read_is_remembered)
+{
+    build("ddf+h");
+    in.fd = -1;
+    publish("/a/a");
+    ck_assert(!recall("/a/a"));
+    assert_same();
+    ck_assert(recall("/a/a") == !map);
+    assert_same();
+    in.steps[_i].generation++;
+    publish("/a/a");
+    if (!map) {
+        ck_assert(recall("/a/a"));
+        ck_assert_uint_eq(out.steps[_i].generation + 1, in.steps[_i].generation);
+    }
+    ck_assert(find("/a/a"));
+    assert_same();
+    ck_assert(recall("/a/a") == !map);
+    assert_same();
+}
+END_TEST
+
+/* More than are remembered, and longer ones. */
+START_TEST(what_is_not_remembered_is_read)
+{
+    enum { PATHS = 60, LONGER = 6 };
+    char path[PATHS * LONGER + 8] = "/a/";
+
+    build("ddf+h");
+    in.fd = -1;
+    for (unsigned i = 0; i < 3 * PATHS; i++) {
+        const int len = snprintf(path, sizeof(path), "/a/%0*u", (int)(i % PATHS) * LONGER + 3, i % PATHS);
+
+        in.steps[2].end = (uint16_t)len;
+        in.steps[2].self.size = i % PATHS;
+        if (i < PATHS) {
+            publish(path);
+        } else {
+            (void)recall(path);
+            assert_same();
+        }
+    }
 }
 END_TEST
 
@@ -521,7 +577,7 @@ static void find_all(const struct fp_answer_view *v)
         const char *path = numbered(n);
 
         memset(&out, 0xa5, sizeof(out));
-        if (fp_answer_view_find(v, path, strlen(path), &out))
+        if (fp_answer_view_find(v, path, strlen(path), NULL, &out))
             ck_assert(fp_answer_fits(&out, strlen(path)) && out.n_names == 0 && out.fd == -1);
     }
     if (fp_answer_view_find_dir(v, "/a", 2, &out))
@@ -602,6 +658,8 @@ static void add_cases(Suite *s, void (*begin)(void))
     tcase_add_test(t, only_what_is_leasable_is_published);
     tcase_add_test(t, the_same_again_costs_nothing);
     tcase_add_test(t, directory_and_file_are_of_one_moment);
+    tcase_add_loop_test(t, what_was_read_is_remembered, 1, 3);
+    tcase_add_test(t, what_is_not_remembered_is_read);
     tcase_add_loop_test(t, an_answer_tells_that_there_are_no_access_files, 0, 5);
     tcase_add_test(t, a_file_is_watched_while_all_above_it_is);
     tcase_add_loop_test(t, a_directory_is_found_without_a_file, 0, 4);

@@ -259,7 +259,7 @@ START_TEST(contents_come_with_the_view)
     ck_assert(fp_contents_view_read(fp_lease_view_contents(view), answer.content_at, text, 7));
     ck_assert_mem_eq(text, "content", 7);
     ck_assert(
-        !fp_answer_view_find(fp_lease_view_answers(view), PATH, PATH_LEN, &answer));
+        !fp_answer_view_find(fp_lease_view_answers(view), PATH, PATH_LEN, NULL, &answer));
     fp_lease_view_release(&view);
     join();
 }

@@ -37,7 +37,7 @@ static void end(void)
 
 static bool find(const char *path)
 {
-    return fp_answer_view_find(view, path, strlen(path), &found);
+    return fp_answer_view_find(view, path, strlen(path), NULL, &found);
 }
 
 static bool is_valid(void)
