@@ -54,7 +54,7 @@ static bool was_told(const char *path, size_t len, bool *opens)
         hash = (hash ^ (uint8_t)path[i]) * 0x100000001b3u;
     place = &hinted[hash % HINTS];
     before = atomic_load_explicit(place, memory_order_relaxed);
-    if (before >> 32 == hash >> 32 && (uint32_t)now - (uint32_t)before < HINT_MS << 1) {
+    if (before >> 32 == hash >> 32 && (uint32_t)now + 1 - (uint32_t)before < HINT_MS << 1) {
         *opens = before & 1;
         return true;
     }

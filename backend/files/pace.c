@@ -72,7 +72,9 @@ static void measured(struct fp_pace *pace, bool asked, uint64_t us)
 /* At least by 1. */
 static void fade(_Atomic uint32_t *us)
 {
-    set(us, get(us) - (get(us) + FADE - 1) / FADE);
+    const uint32_t before = get(us);
+
+    set(us, before - (before + FADE - 1) / FADE);
 }
 
 static bool is_slow(const struct fp_pace *pace)
@@ -106,8 +108,10 @@ void fp_pace_asked(struct fp_pace *pace, uint64_t us, bool useful)
 
 void fp_pace_called(struct fp_pace *pace, uint64_t us, bool again)
 {
+    const uint32_t part = get(&pace->part);
+
     if (!again)
         measured(pace, false, us);
-    else if (get(&pace->part) > 0)
-        set(&pace->called_us, get(&pace->called_us) + limit(us) / get(&pace->part));
+    else if (part > 0)
+        set(&pace->called_us, get(&pace->called_us) + limit(us) / part);
 }

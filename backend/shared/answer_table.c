@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/path.h"
 #include "shared/area.h"
 #include "shared/ring.h"
@@ -327,12 +328,18 @@ struct fp_ring_counts fp_answer_table_counts(const struct fp_answer_table *t)
 #define LEAVES    24u
 #define DIRS      2u
 #define LEAF_ROOM 320u
+#define MEMO_MS   1000u /* a newer record may say that the content is known by now */
+
+/* Of which key the copy is, and when it was read. */
+struct copy {
+    uint64_t hash, read_ms;
+};
 
 /* Copies of the records that this process read last. A process that does not map the table would make two system calls
  * for each record. */
 struct memo {
     pthread_mutex_t mutex; /* a thread that finds it held does without */
-    uint64_t leaf_hashes[LEAVES], dir_hashes[DIRS];
+    struct copy of_leaves[LEAVES], of_dirs[DIRS];
     uint8_t leaves[LEAVES][LEAF_ROOM], dirs[DIRS][DIR_USUAL];
 };
 
@@ -394,26 +401,26 @@ struct search {
 };
 
 /* Where the memo has a record with that key, if it has it. */
-static uint8_t *place_in_memo(struct memo *m, const struct key *k, uint64_t **hash_r, size_t *room_r)
+static uint8_t *place_in_memo(struct memo *m, const struct key *k, struct copy **copy_r, size_t *room_r)
 {
     const bool is_leaf = k->bytes[0] == LEAF;
     const size_t i = k->hash % (is_leaf ? LEAVES : DIRS);
 
-    *hash_r = is_leaf ? &m->leaf_hashes[i] : &m->dir_hashes[i];
+    *copy_r = is_leaf ? &m->of_leaves[i] : &m->of_dirs[i];
     *room_r = is_leaf ? LEAF_ROOM : DIR_USUAL;
     return is_leaf ? m->leaves[i] : m->dirs[i];
 }
 
 static void remember(struct memo *m, const struct key *k, const uint8_t *bytes, size_t size)
 {
-    uint64_t *hash;
+    struct copy *copy;
     size_t room;
     uint8_t *to;
 
     if (m == NULL || pthread_mutex_trylock(&m->mutex) != 0)
         return;
-    to = place_in_memo(m, k, &hash, &room);
-    *hash = size <= room ? k->hash : 0;
+    to = place_in_memo(m, k, &copy, &room);
+    *copy = (struct copy){ k->hash, size <= room ? fp_now_ms() : 0 };
     memcpy(to, bytes, size <= room ? size : 0);
     pthread_mutex_unlock(&m->mutex);
 }
@@ -435,15 +442,15 @@ static bool read_copy(const struct search *x, size_t size, struct fp_reader *bod
 static bool recall(struct memo *m, struct search *x, struct fp_reader *body_r)
 {
     const struct key *k = &x->key;
-    uint64_t *hash;
+    struct copy *copy;
     size_t room;
     const uint8_t *from;
     bool found;
 
     if (m == NULL || x->memo == NULL || x->size < DIR_USUAL || pthread_mutex_trylock(&m->mutex) != 0)
         return false;
-    from = place_in_memo(m, k, &hash, &room);
-    found = *hash == k->hash && sizeof(struct record) + k->len <= room;
+    from = place_in_memo(m, k, &copy, &room);
+    found = copy->hash == k->hash && fp_now_ms() < copy->read_ms + MEMO_MS && sizeof(struct record) + k->len <= room;
     if (found)
         memcpy(x->bytes, from, room);
     pthread_mutex_unlock(&m->mutex);

@@ -66,8 +66,8 @@ static bool is_gone(const struct fp_lease_view *view, const struct fp_answer *a)
 fp_status fp_known_find(const struct fp_lease_view *view, const char *path, size_t len, bool watched,
                         struct fp_answer *a)
 {
-    bool remembered;
-    const fp_status st = find(view, path, len, watched, &remembered, a);
+    bool remembered = false;
+    const fp_status st = find(view, path, len, watched, watched ? NULL : &remembered, a);
 
     return remembered && (st != FP_OK || is_gone(view, a)) ? find(view, path, len, watched, NULL, a) : st;
 }
