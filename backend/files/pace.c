@@ -65,8 +65,10 @@ static void measured(struct fp_pace *pace, bool asked, uint64_t us)
     _Atomic uint32_t *average_us = asked ? &pace->asked_us : &pace->called_us;
     const bool is_usual = atomic_exchange_explicit(&pace->was_asked, asked, memory_order_relaxed) == asked;
 
-    set(&pace->part, get(average_us) == 0 ? 1 : is_usual ? OFTEN : SELDOM);
-    add(average_us, us > 0 ? us : 1, get(&pace->part));
+    set(&pace->part, is_usual ? OFTEN : SELDOM);
+    add(average_us, us, get(&pace->part));
+    if (get(average_us) == 0)
+        set(average_us, 1);
 }
 
 /* At least by 1. */
