@@ -64,11 +64,13 @@ static bool was_told(const char *path, size_t len, bool *opens)
 
 /*
  * True if the daemon shall know the answer, or go on knowing it. One that all changes are reported of lasts; another one
- * would be looked at again each time that it has expired. That is no gain where the kernel answers from its memory.
+ * would be looked at again each time that its time is over. That is no gain where the kernel answers from its memory.
  */
-static bool is_worth_knowing(fp_status found, const struct fp_answer *a, const struct fp_pace *pace)
+static bool is_worth_knowing(const struct fp_lease_view *view, fp_status found, const struct fp_answer *a,
+                             const struct fp_pace *pace)
 {
-    return found == FP_UNKNOWN || a->may_look || !fp_pace_is_quick(pace);
+    return found == FP_UNKNOWN || a->may_look || !fp_pace_is_quick(pace)
+           || (found == FP_ASK && !fp_known_is_unchanged(view, a));
 }
 
 /* Waits for the daemon's look where that is quicker than a call. True: the answer is in the tables. */
@@ -93,7 +95,7 @@ static bool find_answer(const struct fp_files_source *from, const struct fp_leas
 {
     struct fp_pace *pace = fp_pace_of(path, len, opens);
     const fp_status st = fp_known_find(view, path, len, true, a);
-    const bool worth = is_worth_knowing(st, a, pace);
+    const bool worth = is_worth_knowing(view, st, a, pace);
 
     if (st == FP_OK) {
         if (worth)
