@@ -75,9 +75,9 @@ struct fp_ring_counts fp_answer_table_counts(const struct fp_answer_table *t);
 
 struct fp_answer_view;
 
-/* map: map all of it, for processes with many threads (area.h). Others remember the last records.  chosen: of the daemon's access files those
- * that answers are to have; copied.  The descriptor stays the caller's.  NULL with errno; EPROTO: the
- * descriptor is no such table, or not sealed. */
+/* map: map all of it, for processes with many threads (area.h). Others remember the last records.  chosen: of the
+ * daemon's access files those that answers are to have; copied.  The descriptor stays the caller's.  NULL with errno;
+ * EPROTO: the descriptor is no such table, or not sealed. */
 struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_chosen *chosen);
 void fp_answer_view_destroy(struct fp_answer_view **v);
 
