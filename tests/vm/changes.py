@@ -28,10 +28,10 @@ from quick import Quick, note
 
 TRIES = 10_000
 LANES = 2
-FILES = 25              # of each lane
+FILES, EACH = 25, 3     # of each lane, or as many as are changed so often
 CONNECTIONS = 3
 TTL_MS = 60_000
-SIZES = (1000,) * 15 + (300_000,)
+SIZES = (1000, 1000, 300_000, *(1000,) * 13)
 DENIED, GRANTED = "Require all denied\n", "Require all granted\n"
 ROOT_ONLY, ALL = 0o600, 0o644
 
@@ -172,7 +172,8 @@ LACKING = {"cifs": ("change_mode", "change_owner", "access_control_list", "switc
 
 def lane(number, port, root, change, tries, results):
     connections = [Quick(port) for _ in range(CONNECTIONS)]
-    files = [File(root, f"{change.__name__}-{number}-{each}", SIZES[each % len(SIZES)]) for each in range(FILES)]
+    files = [File(root, f"{change.__name__}-{number}-{each}", SIZES[each % len(SIZES)])
+             for each in range(max(1, min(FILES, tries // EACH)))]
     wrong, known = [], 0
 
     def ask(count, one):
@@ -180,12 +181,12 @@ def lane(number, port, root, change, tries, results):
         return replies, [(url, reply.status, reply.body[:20]) for url, reply in replies.items()
                          if reply.status != one.shown[url][0] or one.shown[url][1] not in (None, reply.body)]
     for count in range(tries):
-        one = files[count % FILES]
+        one = files[count % len(files)]
         for again in range(2):      # the first answer after a change is not kept: the time could be the same after another
             replies, bad = ask(count + again, one)
             wrong += [(f"before {count}", *each) for each in bad]
         known += all(note(reply) in HITS for reply in replies.values())
-        change(one, count // FILES)
+        change(one, count // len(files))
         wrong += [(f"after {count}", *each) for each in ask(count, one)[1]]
     results.put((len({each[0] for each in wrong}), known, wrong[:3]))
 
