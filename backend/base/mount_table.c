@@ -104,6 +104,7 @@ static bool parse_line(char *line, struct fp_mount_row *row)
     row->mount.traits.automount = strcmp(type, "autofs") == 0;
     row->mount.traits.names_are_mounted = row->mount.traits.automount && fp_text_has_option(options, "indirect");
     row->mount.traits.nosymfollow = fp_text_has_option(fields[OPTIONS], "nosymfollow");
+    row->options = fields[OPTIONS];
     row->mount.dev = makedev(major_number, minor_number);
     row->parent = parent_id;
     return true;
@@ -321,7 +322,8 @@ bool fp_mount_row_is_same(const struct fp_mount_row *a, const struct fp_mount_ro
 {
     return a->mount.id == b->mount.id && a->mount.dev == b->mount.dev && a->parent == b->parent
            && strcmp(a->mount.point, b->mount.point) == 0 && strcmp(a->mount.root, b->mount.root) == 0
-           && strcmp(a->mount.type, b->mount.type) == 0;
+           && strcmp(a->mount.type, b->mount.type) == 0 && strcmp(a->options, b->options) == 0
+           && a->mount.traits.folds == b->mount.traits.folds;
 }
 
 size_t fp_mount_table_missing(const struct fp_mount_table *t, const struct fp_mount_table *other,

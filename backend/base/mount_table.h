@@ -41,7 +41,8 @@ struct fp_mount {
 
 struct fp_mount_row {
     struct fp_mount mount;
-    uint64_t parent; /* id of the mount that it is mounted on, or above all ids */
+    uint64_t parent;      /* id of the mount that it is mounted on, or above all ids */
+    const char *options;  /* the mount's own: "rw,nosuid" */
     size_t line;     /* in the file: later ones were mounted later */
     uint64_t came_ms; /* at which reading it first was there; 0: at the first one */
 };
@@ -59,7 +60,7 @@ int fp_mount_table_read(struct fp_mount_table *t, int fd);
 /* Leaves an empty table. */
 void fp_mount_table_free(struct fp_mount_table *t);
 
-/* True if the same is mounted there, as far as the table tells. */
+/* True if the same is mounted there with the same options, as far as the table tells. */
 bool fp_mount_row_is_same(const struct fp_mount_row *a, const struct fp_mount_row *b);
 /* Returns NULL if the mount is unknown. */
 struct fp_mount_row *fp_mount_table_find(const struct fp_mount_table *t, uint64_t id);
