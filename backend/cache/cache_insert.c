@@ -151,13 +151,14 @@ static const char *name_of(const struct fp_entry *e, size_t *len_r)
     return e->path + above;
 }
 
-/* An object that may not be read cannot be watched anew, but the watch that it has goes on. */
+/* An object that may not be read cannot be watched anew, but the watch that it has goes on. Only on local file systems is
+ * that sure to be the object's: elsewhere the kernel may have several inodes of one number, or a new one by now. */
 static const struct fp_watch_key *new_key(const struct fp_entry *e, const struct fp_walk_result *t,
                                           size_t step, bool same_inode)
 {
     if (t->step_watches[step].watch.len > 0)
         return &t->step_watches[step].watch;
-    return same_inode ? fp_entry_own_key(e) : NULL;
+    return same_inode && e->validity.traits.local ? fp_entry_own_key(e) : NULL;
 }
 
 static bool same_key(const struct fp_watch_key *a, const struct fp_watch_key *b)

@@ -494,6 +494,7 @@ START_TEST(watch_that_cannot_be_made_anew_goes_on)
         ck_assert_int_eq(known("/a/f"), i == 0);
         walk("/a/f", "ddf");
         result.step_watches[2].watch.len = 0;
+        validity[2].traits.local = true;
         insert_as("/a/f", i == 0 ? began : kit_now_ms);
         kit_now_ms++;
     }
