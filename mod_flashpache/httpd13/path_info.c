@@ -77,7 +77,7 @@ void fp_path_info_fill(struct stat *st, const struct fp_meta *m)
     st->st_dev = m->dev;
     st->st_ino = m->ino;
     st->st_mode = m->mode;
-    st->st_nlink = m->nlink;
+    st->st_nlink = (nlink_t)m->nlink;
     st->st_uid = m->uid;
     st->st_gid = m->gid;
     st->st_size = (off_t)m->size;

@@ -425,7 +425,7 @@ static void read_view(int go, int told)
 START_TEST(view_in_another_process)
 {
     int go[2], told[2], status;
-    char verdict = -1;
+    signed char verdict = -1;
     pid_t pid;
 
     ck_assert_int_eq(pipe(go), 0);
