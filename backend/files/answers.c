@@ -3,15 +3,20 @@
 #include "files/answers.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/path.h"
+#include "files/devices.h"
 #include "files/names.h"
 #include "files/pace.h"
+#include "files/rights.h"
 #include "shared/contents.h"
 #include "shared/known.h"
 #include "shared/lease_table.h"
@@ -28,6 +33,7 @@ static __thread struct {
     struct fp_pace *pace; /* of a path that is left to the C library; else NULL */
     uint64_t began_us;
     bool again; /* the daemon had been told of the path, by a call of that pace */
+    bool right; /* the C library's result can be kept */
 } call;
 
 void fp_files_begin(const struct fp_files_source *s)
@@ -119,26 +125,84 @@ void fp_files_called(void)
 /* ---- paths ---- */
 
 /*
- * The path in normal form: itself, or in buf, of FP_MAX_PATH + 1 bytes. NULL: it has a ".." component, which
- * is another directory than the text says where a link stands in front of it. *is_dir_r: it means what a link
- * at its end leads to, a directory.
+ * The path in normal form, as its text says: itself, or in buf, of FP_MAX_PATH + 1 bytes. NULL: it is too long.
+ * *is_dir_r: it means what a link at its end leads to, a directory.
  */
 static const char *normalise(const char *path, size_t len, char *buf, size_t *len_r, bool *is_dir_r)
 {
+    const char *last = strrchr(path, '/') + 1;
+
     *len_r = len;
     *is_dir_r = false;
     if (fp_path_is_normal(path, len))
         return path;
-    if (strstr(path, "/..") != NULL || !fp_path_normalise("/", path, buf))
+    if (!fp_path_normalise("/", path, buf))
         return NULL;
-    *is_dir_r = path[len - 1] == '/' || (path[len - 1] == '.' && path[len - 2] == '/');
+    *is_dir_r = last[0] == '\0' || strcmp(last, ".") == 0 || strcmp(last, "..") == 0;
     *len_r = strlen(buf);
     return buf;
 }
 
+/* Asks again, as the answer may be another one by now. said: the C library's result for access(2) since then. */
+static void keep_right(const struct fp_lease_view *view, const char *path, size_t len, int mode, int said,
+                       struct fp_answer *a)
+{
+    if ((said == 0 || said == EACCES) && fp_known_find(view, path, len, true, a) == FP_OK)
+        fp_files_rights_keep(view, &a->steps[a->n_steps - 1], mode, said == 0);
+}
+
+/* True if the path leads to a directory, through no link, and this process may search that. *a is room. */
+static bool is_searched(const struct fp_files_source *from, const struct fp_lease_view *view, const char *path,
+                        struct fp_answer *a)
+{
+    const size_t len = strlen(path);
+    int said;
+
+    if (!find_answer(from, view, path, len, false, a) || a->steps[a->n_steps - 1].end != len)
+        return false;
+    for (unsigned i = 0; i < a->n_steps; i++) {
+        if (a->steps[i].status != FP_OK || !S_ISDIR(a->steps[i].self.mode))
+            return false;
+    }
+    said = fp_files_rights_find(view, &a->steps[a->n_steps - 1], X_OK, 0);
+    if (said != -1 || !fp_files_rights_are_wanted())
+        return said == 0;
+    said = syscall(SYS_faccessat, AT_FDCWD, path, X_OK) == 0 ? 0 : errno;
+    keep_right(view, path, len, X_OK, said, a);
+    return said == 0;
+}
+
+/* True if the component at the slash stands for a directory that has to be searched: "..", or "." at the end. */
+static bool is_dots(const char *slash)
+{
+    const size_t n = strspn(slash + 1, ".");
+    const char *next = slash + 1 + n;
+
+    return (n == 2 && (*next == '/' || *next == '\0')) || (n == 1 && next[strspn(next, "/")] == '\0');
+}
+
+/* True if the path leads where its text says in normal form. After a link, ".." would be another directory. */
+static bool is_as_written(const struct fp_files_source *from, const struct fp_lease_view *view, const char *path,
+                          struct fp_answer *a)
+{
+    char text[FP_MAX_PATH + 1], above[FP_MAX_PATH + 1];
+
+    for (const char *slash = strstr(path, "/."); slash != NULL; slash = strstr(slash + 1, "/.")) {
+        const size_t len = (size_t)(slash - path);
+
+        if (len == 0 || !is_dots(slash))
+            continue;
+        memcpy(text, path, len);
+        text[len] = '\0';
+        if (!fp_path_normalise("/", text, above) || !is_searched(from, view, above, a))
+            return false;
+    }
+    return true;
+}
+
 /* Reads the answer's result for the path. FP_FILES_UNKNOWN: an error that others may not have. */
 static int read_answer(const struct fp_answer *a, size_t len, bool follow, bool is_dir,
-                       struct fp_files_found *f)
+                       struct fp_meta *m)
 {
     const struct fp_step *s = &a->steps[a->n_steps - 1];
     const bool whole = s->end == len;
@@ -147,17 +211,15 @@ static int read_answer(const struct fp_answer *a, size_t len, bool follow, bool 
         return s->target_status == FP_ABSENT ? ENOENT : FP_FILES_UNKNOWN;
     if (s->status != FP_OK)
         return s->status == FP_ABSENT ? ENOENT : s->status == FP_NOTDIR ? ENOTDIR : FP_FILES_UNKNOWN;
-    f->meta = follow ? *fp_step_target(s) : s->self;
-    f->readable = follow && a->readable;
-    return !whole || (is_dir && !S_ISDIR(f->meta.mode)) ? ENOTDIR : 0;
+    *m = follow ? *fp_step_target(s) : s->self;
+    return !whole || (is_dir && !S_ISDIR(m->mode)) ? ENOTDIR : 0;
 }
 
 /* The result that a call wants. */
 struct wish {
     bool follow;
-    bool reads;                      /* whether a directory is readable */
-    bool (*is_wanted)(uint64_t dev); /* NULL: no content; else *content_r is one of a device that is wanted */
-    void **content_r;
+    int mode;                        /* of access(2); F_OK: no rights */
+    void **content_r;                /* NULL: no content; else *content_r is a remote file's */
     struct fp_files_names **names_r; /* NULL: no names; else *names_r are a directory's */
 };
 
@@ -174,19 +236,17 @@ static int read_names(const struct fp_lease_view *view, const struct fp_answer *
     return *wish->names_r != NULL ? 0 : FP_FILES_UNKNOWN;
 }
 
-/* The same goes for the rights of a link's target. */
-static bool is_read(const struct fp_lease_view *view, const struct fp_answer *a)
+/* Rights are those of this process. The daemon has the same, and has opened a file that is readable. */
+static int read_rights(const struct fp_lease_view *view, const struct fp_answer *a, int mode)
 {
-    const struct fp_step *last = &a->steps[a->n_steps - 1];
-
-    return S_ISDIR(last->self.mode) && fp_files_names_were_read(view, last);
+    return fp_files_rights_find(view, &a->steps[a->n_steps - 1], mode, a->readable ? R_OK : 0);
 }
 
 /* False: the file has no content in memory, or not any more. */
 static bool read_content(const struct fp_lease_view *view, const struct fp_answer *a, const struct wish *wish,
                          const struct fp_meta *m)
 {
-    if (!a->content || !wish->is_wanted(m->dev))
+    if (!a->content || !fp_files_is_remote(m->dev))
         return false;
     *wish->content_r = fp_copy_take(m->size);
     if (*wish->content_r == NULL
@@ -197,28 +257,32 @@ static bool read_content(const struct fp_lease_view *view, const struct fp_answe
     return false;
 }
 
-static int find(const struct fp_files_source *from, const char *path, size_t len, const struct wish *wish,
-                struct fp_files_found *f)
+static int find(const struct fp_files_source *from, const char *text, size_t len, const struct wish *wish,
+                struct fp_meta *m)
 {
     char buf[FP_MAX_PATH + 1];
     struct fp_answer answer;
     struct fp_lease_view *view;
     enum fp_files_result what = FP_FILES_NEW;
     bool is_dir;
+    const char *path = normalise(text, len, buf, &len, &is_dir);
     int result = FP_FILES_UNKNOWN;
 
-    path = normalise(path, len, buf, &len, &is_dir);
-    view = path != NULL ? from->view(path, len) : NULL;
+    view = path != NULL && from->covers(path, len) ? from->view(path, len) : NULL;
     if (view == NULL) {
-        from->count(path != NULL ? FP_FILES_NOBODY : FP_FILES_DOUBT);
+        from->count(FP_FILES_NOBODY);
         return FP_FILES_UNKNOWN;
     }
-    if (find_answer(from, view, path, len, wish->is_wanted != NULL, &answer)) {
-        result = read_answer(&answer, len, wish->follow || is_dir, is_dir, f);
-        if (result == 0 && wish->is_wanted != NULL && !read_content(view, &answer, wish, &f->meta))
+    if (path != text && !is_as_written(from, view, text, &answer)) {
+        what = FP_FILES_DOUBT;
+    } else if (find_answer(from, view, path, len, wish->content_r != NULL, &answer)) {
+        result = read_answer(&answer, len, wish->follow || is_dir, is_dir, m);
+        if (result == 0 && wish->content_r != NULL && !read_content(view, &answer, wish, m))
             result = FP_FILES_UNKNOWN;
-        if (result == 0 && wish->reads && S_ISDIR(f->meta.mode))
-            f->readable = is_read(view, &answer);
+        if (result == 0 && wish->mode != F_OK) {
+            result = read_rights(view, &answer, wish->mode);
+            call.right = result == FP_FILES_UNKNOWN && fp_files_rights_are_wanted();
+        }
         if (result == 0 && wish->names_r != NULL)
             result = read_names(view, &answer, path, len, wish);
         what = result != FP_FILES_UNKNOWN ? FP_FILES_ANSWERED : FP_FILES_DOUBT;
@@ -228,7 +292,7 @@ static int find(const struct fp_files_source *from, const char *path, size_t len
     return result;
 }
 
-static int find_apart(const char *path, const struct wish *wish, struct fp_files_found *f)
+static int find_apart(const char *path, const struct wish *wish, struct fp_meta *m)
 {
     const struct fp_files_source *from = atomic_load_explicit(&source, memory_order_relaxed);
     const int before = errno;
@@ -236,13 +300,14 @@ static int find_apart(const char *path, const struct wish *wish, struct fp_files
     int result;
 
     call.pace = NULL;
+    call.right = false;
     if (from == NULL || inside || path == NULL)
         return FP_FILES_UNKNOWN;
     len = strlen(path);
     if (len > FP_MAX_PATH || !from->covers(path, len))
         return FP_FILES_UNKNOWN;
     inside = true;
-    result = find(from, path, len, wish, f);
+    result = find(from, path, len, wish, m);
     inside = false;
     if (result != FP_FILES_UNKNOWN)
         call.pace = NULL;
@@ -250,27 +315,51 @@ static int find_apart(const char *path, const struct wish *wish, struct fp_files
     return result;
 }
 
-int fp_files_find(const char *path, bool follow, struct fp_files_found *f)
+int fp_files_find(const char *path, bool follow, struct fp_meta *m)
 {
-    return find_apart(path, &(struct wish){ .follow = follow }, f);
+    return find_apart(path, &(struct wish){ .follow = follow }, m);
 }
 
-int fp_files_find_readable(const char *path, struct fp_files_found *f)
+int fp_files_access(const char *path, int mode)
 {
-    return find_apart(path, &(struct wish){ .follow = true, .reads = true }, f);
+    struct fp_meta m;
+
+    return find_apart(path, &(struct wish){ .follow = true, .mode = mode }, &m);
 }
 
-int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_files_found *f,
-                  void **content_r)
+void fp_files_accessed(const char *path, int mode, int said)
+{
+    const struct fp_files_source *from = atomic_load_explicit(&source, memory_order_relaxed);
+    const int before = errno;
+    struct fp_lease_view *view;
+    struct fp_answer answer;
+    char buf[FP_MAX_PATH + 1];
+    bool is_dir;
+    size_t len;
+
+    if (!call.right || from == NULL)
+        return;
+    call.right = false;
+    inside = true;
+    path = normalise(path, strlen(path), buf, &len, &is_dir);
+    view = path != NULL ? from->view(path, len) : NULL;
+    if (view != NULL)
+        keep_right(view, path, len, mode, said, &answer);
+    fp_lease_view_release(&view);
+    inside = false;
+    errno = before;
+}
+
+int fp_files_read(const char *path, struct fp_meta *m, void **content_r)
 {
     *content_r = NULL;
-    return find_apart(path, &(struct wish){ .follow = true, .is_wanted = is_wanted, .content_r = content_r }, f);
+    return find_apart(path, &(struct wish){ .follow = true, .content_r = content_r }, m);
 }
 
 int fp_files_names(const char *path, struct fp_files_names **names_r)
 {
-    struct fp_files_found f;
+    struct fp_meta m;
 
     *names_r = NULL;
-    return find_apart(path, &(struct wish){ .follow = true, .names_r = names_r }, &f);
+    return find_apart(path, &(struct wish){ .follow = true, .names_r = names_r }, &m);
 }

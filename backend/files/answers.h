@@ -23,6 +23,7 @@
 struct fp_answer;
 struct fp_files_names;
 struct fp_lease_view;
+struct fp_meta;
 
 /* What became of a question. */
 enum fp_files_result {
@@ -59,27 +60,23 @@ void fp_files_end(void);
 /* and this function is to be called as soon as it has: how long it took is measured. errno stays as it was. */
 void fp_files_called(void);
 
-struct fp_files_found {
-    struct fp_meta meta;
-    bool readable; /* it is a regular file that this process may read; otherwise unknown */
-};
-
 /*
- * Answers for stat(2), or without follow for lstat(2): 0 and *f, or its errno (ENOENT, ENOTDIR), or
+ * Answers for stat(2), or without follow for lstat(2): 0 and *m, or its errno (ENOENT, ENOTDIR), or
  * FP_FILES_UNKNOWN. errno stays as it was. May be called by several threads, but not by a signal's handler:
  * it may take memory.
  */
-int fp_files_find(const char *path, bool follow, struct fp_files_found *f);
+int fp_files_find(const char *path, bool follow, struct fp_meta *m);
 
-/* Like fp_files_find() with follow. f->readable also says so of a directory whose names this process has read. */
-int fp_files_find_readable(const char *path, struct fp_files_found *f);
+/* The same for access(2): 0 or its errno (also EACCES). After FP_FILES_UNKNOWN, fp_files_accessed() is to be told what the C
+ * library said to the same call: 0 or its errno. */
+int fp_files_access(const char *path, int mode);
+void fp_files_accessed(const char *path, int mode, int said);
 
 /*
- * Like fp_files_find() with follow, for a regular file that is to be read, on a device that is wanted. 0 and
- * *content_r: a copy of its f->meta.size bytes, to be given back by fp_copy_give_back().
+ * Like fp_files_find() with follow, for a regular file of a remote mount that is to be read. 0 and
+ * *content_r: a copy of its m->size bytes, to be given back by fp_copy_give_back().
  */
-int fp_files_read(const char *path, bool (*is_wanted)(uint64_t dev), struct fp_files_found *f,
-                  void **content_r);
+int fp_files_read(const char *path, struct fp_meta *m, void **content_r);
 
 /* The same for a directory, whose names are to be read. 0 and *names_r: the caller's to release (names.h). */
 int fp_files_names(const char *path, struct fp_files_names **names_r);

@@ -27,6 +27,7 @@
 
 #include "base/imports.h"
 #include "files/answers.h"
+#include "files/devices.h"
 #include "files/directories.h"
 #include "files/opens.h"
 
@@ -88,7 +89,7 @@ static bool fill(struct stat *st, const struct fp_meta *m)
     *st = (struct stat){ .st_dev = m->dev,
                          .st_ino = m->ino,
                          .st_mode = m->mode,
-                         .st_nlink = m->nlink,
+                         .st_nlink = (nlink_t)m->nlink,
                          .st_uid = m->uid,
                          .st_gid = m->gid,
                          .st_size = (off_t)m->size,
@@ -100,33 +101,23 @@ static bool fill(struct stat *st, const struct fp_meta *m)
     return true;
 }
 
+/* found: 0 or an errno. */
+static int result_of(int found)
+{
+    if (found != 0)
+        errno = found;
+    return found == 0 ? 0 : -1;
+}
+
 /* True if that was the answer to the call: *result_r, and errno. */
 static bool answer_stat(const char *path, struct stat *st, bool follow, int *result_r)
 {
-    struct fp_files_found f;
-    const int found = fp_files_find(path, follow, &f);
+    struct fp_meta m;
+    const int found = fp_files_find(path, follow, &m);
 
-    if (found == FP_FILES_UNKNOWN || (found == 0 && !fill(st, &f.meta)))
+    if (found == FP_FILES_UNKNOWN || (found == 0 && !fill(st, &m)))
         return false;
-    if (found != 0)
-        errno = found;
-    *result_r = found == 0 ? 0 : -1;
-    return true;
-}
-
-/* F_OK needs no right but that of passing the directories, and the daemon had that. It has opened a file that is
- * readable, and this process has read a directory. All else is the kernel's to decide: access lists, read-only mounts
- * and attributes. */
-static bool answer_access(const char *path, int mode, int *result_r)
-{
-    struct fp_files_found f;
-    const int found = (mode & ~R_OK) == 0 ? fp_files_find_readable(path, &f) : FP_FILES_UNKNOWN;
-
-    if (found == FP_FILES_UNKNOWN || (found == 0 && mode == R_OK && !f.readable))
-        return false;
-    if (found != 0)
-        errno = found;
-    *result_r = found == 0 ? 0 : -1;
+    *result_r = result_of(found);
     return true;
 }
 
@@ -161,21 +152,26 @@ EXPORTED int OWN(fstatat)(int dir, const char *path, struct stat *st, int flags)
     return called(REAL(fstatat)(dir, path, st, flags));
 }
 
+static int accessed(const char *path, int mode, int result)
+{
+    fp_files_accessed(path, mode, result == 0 ? 0 : errno);
+    return result;
+}
+
 EXPORTED int OWN(access)(const char *path, int mode)
 {
-    int result;
+    const int found = fp_files_access(path, mode);
 
-    return answer_access(path, mode, &result) ? result : called(REAL(access)(path, mode));
+    return found != FP_FILES_UNKNOWN ? result_of(found) : accessed(path, mode, called(REAL(access)(path, mode)));
 }
 
 /* The effective ids are the real ones, or there is no answer. */
 EXPORTED int OWN(faccessat)(int dir, const char *path, int mode, int flags)
 {
-    int result;
+    const int found = (flags & ~AT_EACCESS) == 0 ? fp_files_access(path, mode) : FP_FILES_UNKNOWN;
 
-    if ((flags & ~AT_EACCESS) == 0 && answer_access(path, mode, &result))
-        return result;
-    return called(REAL(faccessat)(dir, path, mode, flags));
+    return found != FP_FILES_UNKNOWN ? result_of(found)
+                                     : accessed(path, mode, called(REAL(faccessat)(dir, path, mode, flags)));
 }
 
 /* ---- files opened for reading ---- */

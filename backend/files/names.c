@@ -74,20 +74,6 @@ static bool are_of(const struct fp_files_names *n, const struct fp_step *step)
     return n->generation == step->generation && is_same_directory(&n->meta, &step->self);
 }
 
-bool fp_files_names_were_read(const struct fp_lease_view *view, const struct fp_step *step)
-{
-    struct fp_files_names **place;
-    bool read;
-
-    if (pthread_mutex_trylock(&kept.mutex) != 0)
-        return false;
-    place = place_of(fp_lease_view_number(view), step);
-    read = place != NULL && are_of(*place, step) && (*place)->meta.mode == step->self.mode
-           && (*place)->meta.uid == step->self.uid && (*place)->meta.gid == step->self.gid;
-    pthread_mutex_unlock(&kept.mutex);
-    return read;
-}
-
 static struct fp_files_names *find(uint64_t view, const struct fp_step *step)
 {
     struct fp_files_names **place, *n = NULL;

@@ -25,9 +25,6 @@ struct fp_files_names;
  */
 struct fp_files_names *fp_files_names_of(const struct fp_lease_view *view, const char *path, size_t len,
                                          const struct fp_step *step);
-/* True if this process has read the directory's names, and neither its rights nor anything else about it has changed:
- * it may read them. */
-bool fp_files_names_were_read(const struct fp_lease_view *view, const struct fp_step *step);
 void fp_files_names_release(struct fp_files_names **n);
 
 /* The record at *at, as getdents64(2) gave it, or NULL at the end. 0 is the first; *at becomes the next one's. */

@@ -15,17 +15,15 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/local_types.h"
 #include "files/answers.h"
+#include "files/devices.h"
 #include "shared/contents.h"
 #include "wire/packet.h"
 #include "wire/wire.h"
 
 #define DESCRIPTORS 1024 /* whose paths are remembered; with a greater one a file is opened itself */
-#define DEVICES     64   /* of which it is known whether they are local, about */
 #define META_MOST   120  /* bytes of encoded metadata; twice as many fit into a memfd's name */
 #define PREFIX      "flashpache:"
 #define NAME_ROOM   (sizeof(PREFIX) + 2 * META_MOST)
@@ -47,38 +45,12 @@ static struct {
     } opened[DESCRIPTORS];
 } paths = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-static _Atomic dev_t memfd_dev;            /* 0: none was made yet */
-static _Atomic uint64_t devices[DEVICES];  /* twice the device, and 1 if it is local; 0: none */
+static _Atomic dev_t memfd_dev; /* 0: none was made yet */
 
 /* Of the descriptor itself, also of a copy: fstat() is the program's, which is told of the file. */
 static int look_at(int fd, struct stat *st)
 {
     return fstatat(fd, "", st, AT_EMPTY_PATH);
-}
-
-/* ---- local mounts: the kernel opens these sooner ---- */
-
-static __thread bool wants_device; /* this thread has just met a device of which it is not known */
-
-void fp_files_opened(int fd)
-{
-    const int before = errno;
-    struct statfs fs;
-    struct stat st;
-
-    if (wants_device && look_at(fd, &st) == 0 && fstatfs(fd, &fs) == 0)
-        atomic_store(&devices[st.st_dev % DEVICES],
-                     (uint64_t)st.st_dev * 2 + fp_type_may_be_mapped((uint32_t)fs.f_type));
-    wants_device = false;
-    errno = before;
-}
-
-static bool is_remote(uint64_t dev)
-{
-    const uint64_t known = atomic_load_explicit(&devices[dev % DEVICES], memory_order_relaxed);
-
-    wants_device = known / 2 != dev;
-    return known == dev * 2;
 }
 
 /* ---- the metadata in a memfd's name ---- */
@@ -205,13 +177,13 @@ static bool remember(int fd, const char *path, const struct fp_meta *m)
 bool fp_files_open(const char *path, int flags, int *fd_r)
 {
     const int before = errno;
-    struct fp_files_found f;
+    struct fp_meta m;
     void *content = NULL;
     int found;
 
     if ((flags & ~(O_CLOEXEC | O_NOCTTY | O_LARGEFILE)) != O_RDONLY)
         return false;
-    found = fp_files_read(path, is_remote, &f, &content);
+    found = fp_files_read(path, &m, &content);
     *fd_r = -1;
     if (found != 0) {
         if (found != FP_FILES_UNKNOWN)
@@ -219,9 +191,9 @@ bool fp_files_open(const char *path, int flags, int *fd_r)
         return found != FP_FILES_UNKNOWN;
     }
     if (content != NULL)
-        *fd_r = make_copy(&f.meta, content, flags);
-    fp_copy_give_back(content, f.meta.size);
-    if (*fd_r != -1 && !remember(*fd_r, path, &f.meta))
+        *fd_r = make_copy(&m, content, flags);
+    fp_copy_give_back(content, m.size);
+    if (*fd_r != -1 && !remember(*fd_r, path, &m))
         fp_close(fd_r);
     errno = before;
     return *fd_r != -1;
@@ -251,11 +223,11 @@ static struct source *source_of(int fd, const struct stat *st)
 
 static bool is_unchanged(const char *path, const struct fp_meta *m)
 {
-    struct fp_files_found now;
+    struct fp_meta now;
 
-    return fp_files_find(path, true, &now) == 0 && now.meta.dev == m->dev && now.meta.ino == m->ino
-           && now.meta.size == m->size && fp_time_equal(&now.meta.mtime, &m->mtime)
-           && fp_time_equal(&now.meta.ctime, &m->ctime);
+    return fp_files_find(path, true, &now) == 0 && now.dev == m->dev && now.ino == m->ino
+           && now.size == m->size && fp_time_equal(&now.mtime, &m->mtime)
+           && fp_time_equal(&now.ctime, &m->ctime);
 }
 
 /* Puts the file in the descriptor's place. False: the path leads to another file by now. */

@@ -19,13 +19,9 @@ struct stat;
 
 /*
  * True: that is the answer to open(path, flags), *fd_r being -1 with errno. False: the C library has
- * to open it, and fp_files_opened() may be told of that.
+ * to open it, and fp_files_opened() is to be told of that.
  */
 bool fp_files_open(const char *path, int flags, int *fd_r);
-
-/* That descriptor was opened by the C library instead: whether its mount is local is learnt from it.
- * errno stays as it was. */
-void fp_files_opened(int fd);
 
 /* True if a descriptor on that device may be one of these. */
 bool fp_files_is_copy(dev_t dev);

@@ -3,6 +3,7 @@
  * A program that asks for files as it is told, a word on a line of its standard input at a time, and says how it went.
  *
  *   stat PATH      "0", or the error's number
+ *   access PATH MODE    the same, of access()
  *   open PATH      reads it to its end: "0", or the error's number
  *   until PATH     asks until an answer comes from memory: "yes", or "no" after two seconds
  *   count PATH     asks 1,000 times: how many answers came from memory
@@ -206,6 +207,15 @@ static int put(char *path)
     return 0;
 }
 
+/* "PATH MODE" */
+static int ask_access(char *path)
+{
+    char *mode = strrchr(path, ' ');
+
+    *mode++ = '\0';
+    return access(path, atoi(mode)) == 0 ? 0 : errno;
+}
+
 static void obey(const char *word, char *path)
 {
     struct stat st;
@@ -213,6 +223,8 @@ static void obey(const char *word, char *path)
 
     if (strcmp(word, "stat") == 0)
         printf("%d\n", look(path, &st) == 0 ? 0 : errno);
+    else if (strcmp(word, "access") == 0)
+        printf("%d\n", ask_access(path));
     else if (strcmp(word, "size") == 0)
         printf("%d\n", look(path, &st) == 0 ? (int)st.st_size : -errno);
     else if (strcmp(word, "put") == 0)

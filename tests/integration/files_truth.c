@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Is a preloaded library's answer true right after a change?  Makes changes one after another, in this process or in
- * another one, and after each compares what stat(), lstat() and access() say with what the kernel says.
+ * another one, and after each compares what stat(), lstat(), access() and others say with what the kernel says.
  *
  *   files_truth DIRECTORY own|other CHANGES SEED
  *
@@ -31,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATHS 12
+#define PATHS 15
 #define CALLS (6 * PATHS)
 
 static unsigned long (*answered)(void);
@@ -41,7 +41,8 @@ static const char *what = "nothing";
 
 /* d may become e, and link leads to one of them. */
 static const char *const names[PATHS] = { "d",      "d/f0",   "d/f1",      "d/s",  "d/s/g", "e",
-                                          "e/f0",   "link",   "link/f0",   "link/s/g", "to", "d/f0/below" };
+                                          "e/f0",   "link",   "link/f0",   "link/s/g", "to", "d/f0/below",
+                                          "d/s/../f0", "link/../d/f0", "d/../e/f0" };
 
 static const char *at(const char *name)
 {
@@ -240,6 +241,16 @@ static void look_at_names(const char *path)
     compare_names("opendir", path, &a, &b);
 }
 
+static void look_at_right(const char *path, int mode)
+{
+    const struct stat none = { .st_mode = (mode_t)mode };
+    const int ours = access(path, mode) == 0 ? 0 : errno;
+    const int real = syscall(SYS_faccessat, AT_FDCWD, path, mode) == 0 ? 0 : errno;
+
+    if (ours != real)
+        tell("access", path, ours, real, &none, &none);
+}
+
 static void look_at(const char *path)
 {
     struct stat a = { 0 }, b = { 0 };
@@ -254,16 +265,12 @@ static void look_at(const char *path)
     real = syscall(SYS_newfstatat, AT_FDCWD, path, &b, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
     if (ours != real || (real == 0 && !same(&a, &b)))
         tell("lstat", path, ours, real, &a, &b);
-    ours = access(path, F_OK) == 0 ? 0 : errno;
-    real = syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0 ? 0 : errno;
-    if (ours != real)
-        tell("access F_OK", path, ours, real, &a, &b);
+    look_at_right(path, F_OK);
     look_into(path);
     look_at_names(path);
-    ours = access(path, R_OK) == 0 ? 0 : errno;
-    real = syscall(SYS_faccessat, AT_FDCWD, path, R_OK) == 0 ? 0 : errno;
-    if (ours != real)
-        tell("access R_OK", path, ours, real, &a, &b);
+    look_at_right(path, R_OK);
+    look_at_right(path, W_OK);
+    look_at_right(path, R_OK | W_OK | X_OK);
 }
 
 /* How many of the calls were answered. */

@@ -147,6 +147,53 @@ def test_a_descriptor_is_as_one_of_open(remote):
     assert done.returncode == 0, done.stderr
 
 
+def test_rights_are_the_kernels(program, remote, tmp_path):
+    """Kept from one call to the next, until something changes that decides about them."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to change a mount")
+    site, socket = remote
+    path = tree.put(site / "data/file", "x\n")
+    for each in (path, path.parent):
+        os.chown(each, *user_ids())
+    changes = {None: 0, "chmod": errno.EACCES, "chmod back": 0, "owner": errno.EACCES, "owner back": 0,
+               "read-only": errno.EROFS, "read-write": 0, "unlink": errno.ENOENT}
+
+    def change(what):
+        match what:
+            case "chmod" | "chmod back":
+                path.chmod(0o444 if what == "chmod" else 0o644)
+            case "owner" | "owner back":
+                os.chown(path, *((0, 0) if what == "owner" else user_ids()))
+            case "read-only" | "read-write":
+                subprocess.run(["mount", "-i", "-o", f"remount,{'ro' if what == 'read-only' else 'rw'}", site.parent], check=True)
+            case "unlink":
+                path.unlink()
+    with Program(program, site, socket) as p:
+        assert p("until", path) == "yes" and p("access", f"{path} {os.W_OK}") == "0"
+        assert p("open", path) == "0"       # of which it learns what kind of mount it is
+        for what, expected in changes.items():
+            change(what)
+            assert p("access", f"{path} {os.W_OK}") == str(expected), what
+            assert p("until", path) == "yes"
+            for _ in range(3):
+                assert p("access", f"{path} {os.R_OK | os.W_OK}") == str(expected), what
+            with Trace([p.process.pid], tmp_path / "trace", files_kit.KERNEL_CALLS) as trace:
+                assert p("access", f"{path} {os.R_OK | os.W_OK}") == str(expected), what
+            asked = any(str(path) in line for line in trace.lines())
+            assert asked == (expected == errno.EROFS), what
+
+
+def test_rights_to_files_of_local_mounts_are_asked_of_the_kernel(running, site, tmp_path):
+    """It has attributes, such as that of chattr +i."""
+    path = site / "a/b/file.php"
+    assert running("until", path) == "yes"
+    for _ in range(3):
+        assert running("open", path) == "0"
+        with Trace([running.process.pid], tmp_path / "trace", files_kit.KERNEL_CALLS) as trace:
+            assert running("access", f"{path} {os.W_OK}") == str(errno.EACCES)
+        assert any(str(path) in line for line in trace.lines())
+
+
 def test_files_of_local_mounts_are_opened_by_the_kernel(running, site, tmp_path):
     path = site / "a/b/file.php"
     assert running("until", path) == "yes"
@@ -163,7 +210,21 @@ def test_paths_that_are_written_otherwise(running, site):
         for _ in range(3):
             assert running("stat", f"{site}/{text}") == str(expected), text
     assert running("count", f"{site}/a//b/./file.php") == "1000"
-    assert running("count", f"{site}/a/b/../b/file.php") == "0"
+    running("stat", f"{site}/a/b/../b/file.php")
+    assert running("count", f"{site}/a/b/../b/file.php") == "1000"
+    assert running("count", f"{site}/a/link/../b/file.php") == "0", "the link may lead anywhere"
+
+
+def test_nobody_passes_a_directory_that_he_may_not_search(running, site):
+    path = site / "a/b/file.php"
+    text = f"{site}/a/b/../b/file.php"
+    os.chown(path.parent, *user_ids())
+    assert running("until", path) == "yes" and running("stat", text) == "0" and running("count", text) == "1000"
+    path.parent.chmod(0o600)
+    for each in (text, f"{site}/a/b/..", f"{site}/a/b/.", f"{site}/a/b/./"):
+        assert running("stat", each) == str(errno.EACCES), each
+    path.parent.chmod(0o700)
+    assert running("stat", text) == "0"
 
 
 def test_nothing_is_asked_of_the_kernel(running, site, tmp_path):
@@ -346,7 +407,7 @@ def test_counts_of_a_process(running, site, daemon, flashpachectl):
     assert running("until", site / "a/b/file.php") == "yes"
     before = told_of(flashpachectl, daemon.socket, running.process.pid)
     assert before["loaded"] and before["answered"] > 0
-    assert running("count", site / "a/b/file.php") == "1000" and running("stat", f"{site}/a/b/../b") == "0"
+    assert running("count", site / "a/b/file.php") == "1000" and running("stat", f"{site}/a/link/../b") == "0"
     after = told_of(flashpachectl, daemon.socket, running.process.pid)
     assert {name: after[name] - before[name] for name in ("answered", "new", "doubt", "nobody")} == {
         "answered": 1000, "new": 0, "doubt": 1, "nobody": 0}
