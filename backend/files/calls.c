@@ -223,34 +223,32 @@ EXPORTED ssize_t OWN(read)(int fd, void *buf, size_t size)
 {
     ssize_t n = REAL(read)(fd, buf, size);
 
-    return n == 0 && size > 0 && fp_files_reopen(fd, false) ? REAL(read)(fd, buf, size) : n;
+    return n == 0 && size > 0 && fp_files_reopen(fd) ? REAL(read)(fd, buf, size) : n;
 }
 
 EXPORTED ssize_t OWN(pread)(int fd, void *buf, size_t size, off_t at)
 {
     ssize_t n = REAL(pread)(fd, buf, size, at);
 
-    return n == 0 && size > 0 && fp_files_reopen(fd, false) ? REAL(pread)(fd, buf, size, at) : n;
+    return n == 0 && size > 0 && fp_files_reopen(fd) ? REAL(pread)(fd, buf, size, at) : n;
 }
 
 EXPORTED off_t OWN(lseek)(int fd, off_t at, int whence)
 {
     if (whence != SEEK_SET && whence != SEEK_CUR)
-        fp_files_reopen(fd, false);
+        fp_files_reopen(fd);
     return REAL(lseek)(fd, at, whence);
 }
 
 /* A lock is to keep others from the file, not from a copy. */
 EXPORTED int OWN(flock)(int fd, int operation)
 {
-    fp_files_reopen(fd, true);
-    return REAL(flock)(fd, operation);
+    return fp_files_can_be_locked(fd) ? REAL(flock)(fd, operation) : -1;
 }
 
 EXPORTED int OWN(lockf)(int fd, int operation, off_t size)
 {
-    fp_files_reopen(fd, true);
-    return REAL(lockf)(fd, operation, size);
+    return fp_files_can_be_locked(fd) ? REAL(lockf)(fd, operation, size) : -1;
 }
 
 EXPORTED int OWN(fcntl)(int fd, int operation, ...)
@@ -269,10 +267,9 @@ EXPORTED int OWN(fcntl)(int fd, int operation, ...)
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
     case F_SETLEASE:
-    case F_GETLEASE: fp_files_reopen(fd, true); break;
-    default: break;
+    case F_GETLEASE: return fp_files_can_be_locked(fd) ? REAL(fcntl)(fd, operation, argument) : -1;
+    default: return REAL(fcntl)(fd, operation, argument);
     }
-    return REAL(fcntl)(fd, operation, argument);
 }
 
 /* ---- directories ---- */

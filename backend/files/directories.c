@@ -48,6 +48,8 @@ struct fp_files_stream *fp_files_stream(DIR *d)
 {
     struct fp_files_stream *s;
 
+    if (d == NULL)
+        return NULL;
     memcpy(&s, d, sizeof(s));
     return (void *)s == (void *)d ? s : NULL;
 }

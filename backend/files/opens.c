@@ -154,9 +154,26 @@ static struct source *copy_source(const char *path, const struct fp_meta *m)
     return s;
 }
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&paths.mutex);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&paths.mutex);
+}
+
+/* Another thread may hold the mutex when this one forks. */
+static void lead_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 /* False: there is no place for it. */
 static bool remember(int fd, const char *path, const struct fp_meta *m)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat st;
     struct source *copy = fd < DESCRIPTORS ? copy_source(path, m) : NULL, *former = NULL;
 
@@ -164,6 +181,7 @@ static bool remember(int fd, const char *path, const struct fp_meta *m)
         free(copy);
         return false;
     }
+    pthread_once(&once, lead_forks);
     atomic_store(&memfd_dev, st.st_dev);
     pthread_mutex_lock(&paths.mutex);
     former = paths.opened[fd].source;
@@ -237,7 +255,7 @@ static bool replace(int fd, const char *path, const struct fp_meta *m)
     const int flags = fcntl(fd, F_GETFD);
     struct stat st;
     bool done = file != -1 && look_at(file, &st) == 0 && st.st_dev == m->dev && st.st_ino == m->ino
-                && fcntl(file, F_SETFL, 0) == 0 && flags != -1
+                && fcntl(file, F_SETFL, fcntl(fd, F_GETFL)) == 0 && flags != -1
                 && lseek(file, lseek(fd, 0, SEEK_CUR), SEEK_SET) != -1;
 
     done = done && dup3(file, fd, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) != -1;
@@ -245,12 +263,12 @@ static bool replace(int fd, const char *path, const struct fp_meta *m)
     return done;
 }
 
-static bool reopen(int fd, const struct source *s, bool always)
+static bool reopen(int fd, const struct source *s)
 {
-    return s != NULL && (always || !is_unchanged(s->path, &s->meta)) && replace(fd, s->path, &s->meta);
+    return s != NULL && !is_unchanged(s->path, &s->meta) && replace(fd, s->path, &s->meta);
 }
 
-bool fp_files_reopen(int fd, bool always)
+bool fp_files_reopen(int fd)
 {
     const int before = errno;
     struct source *s;
@@ -260,10 +278,26 @@ bool fp_files_reopen(int fd, bool always)
     if (!may_be_ours(fd) || look_at(fd, &st) == -1)
         return false;
     s = source_of(fd, &st);
-    done = reopen(fd, s, always);
+    done = reopen(fd, s);
     free(s);
     errno = before;
     return done;
+}
+
+bool fp_files_can_be_locked(int fd)
+{
+    const int before = errno;
+    struct source *s;
+    struct stat st;
+    bool can;
+
+    if (!may_be_ours(fd) || look_at(fd, &st) == -1)
+        return true;
+    s = source_of(fd, &st);
+    can = s == NULL || replace(fd, s->path, &s->meta);
+    free(s);
+    errno = can ? before : ENOLCK;
+    return can;
 }
 
 bool fp_files_told(int fd, struct stat *st, struct fp_meta *m)
@@ -272,7 +306,7 @@ bool fp_files_told(int fd, struct stat *st, struct fp_meta *m)
     struct source *s = source_of(fd, st);
     bool told = false;
 
-    if (reopen(fd, s, false)) {
+    if (reopen(fd, s)) {
         look_at(fd, st);
     } else if (s != NULL) {
         *m = s->meta;

@@ -30,8 +30,12 @@ bool fp_files_is_copy(dev_t dev);
  * stays as it was. */
 bool fp_files_told(int fd, struct stat *st, struct fp_meta *m);
 
-/* Turns a descriptor that this process got from fp_files_open() into one of the file itself, at the same offset, if the
- * path still leads to the file. always: even if the file has not changed. True if it did. errno stays as it was. */
-bool fp_files_reopen(int fd, bool always);
+/* If the file behind a descriptor of fp_files_open() has changed, the descriptor becomes one of the file itself, at the same
+ * offset, if the path still leads to the file. True if it did. errno stays as it was. */
+bool fp_files_reopen(int fd);
+
+/* The same before the program locks it, whether or not the file has changed. False, with ENOLCK: it is still a copy, whose lock
+ * would keep nobody from the file. True also for other descriptors. */
+bool fp_files_can_be_locked(int fd);
 
 #endif

@@ -4,15 +4,19 @@ every way as one of open()? Arguments: a file that rested, with 300 bytes of b"a
 
 Ends with 0, or with what is wrong."""
 
+import errno
 import fcntl
 import mmap
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 path = sys.argv[1]
 TEXT = b"abc" * 100
+FORKS, HANGS_S = 300, 60
 
 
 def is_copy(fd):
@@ -74,6 +78,44 @@ os.close(two)
 three = copy()
 fcntl.lockf(three, fcntl.LOCK_SH | fcntl.LOCK_NB)
 assert not is_copy(three)
+
+# Where the file is not to be had any more, there is no lock either: that of a copy would keep nobody from the file.
+for take in (lambda fd: fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB), lambda fd: fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)):
+    lost = copy()
+    os.rename(path, path + ".away")
+    try:
+        take(lost)
+        sys.exit("a copy was locked")
+    except OSError as problem:
+        assert problem.errno == errno.ENOLCK
+    os.rename(path + ".away", path)
+    take(copy())
+
+# Modes that a program sets are the file's, too.
+polite = copy()
+fcntl.fcntl(polite, fcntl.F_SETFL, os.O_NONBLOCK)
+fcntl.flock(polite, fcntl.LOCK_SH | fcntl.LOCK_NB)
+assert not is_copy(polite) and fcntl.fcntl(polite, fcntl.F_GETFL) & os.O_NONBLOCK
+
+# A process that is forked while another thread opens a file opens files itself.
+def open_all_the_time():
+    while forking:
+        os.close(os.open(path, os.O_RDONLY))
+
+
+forking = True
+thread = threading.Thread(target=open_all_the_time)
+thread.start()
+for _ in range(FORKS):
+    child = os.fork()
+    if child == 0:
+        os.close(os.open(path, os.O_RDONLY))
+        os._exit(0)
+    signal.alarm(HANGS_S)
+    assert os.waitpid(child, 0)[1] == 0
+    signal.alarm(0)
+forking = False
+thread.join()
 
 # What others write behind its end is read, by who waits for it; and they see the size.
 four, five = copy(), copy()
