@@ -60,7 +60,7 @@ def fetch():
         for member in archive:
             member.name = member.name.partition("/")[2]
             if member.name == "run-tests.php" or member.name.startswith(PARTS):
-                archive.extract(member, work / "tests", filter="data")
+                archive.extract(member, work / "tests")
     (work / "tests").rename(KEPT)
     shutil.rmtree(work)
 
