@@ -9,7 +9,8 @@ KIND is one of tests/integration/network_mounts.py, by default nfs4, nfs3 and ci
 
 Some files are changed in turn, over and over, by two programs at a time, and requested before and after each
 change. With a `ttl_ms` of a minute, the answer from before the change is in memory in most cases. A line for each kind of
-change: tries, wrong answers, and how many of the requests before the change were answered from memory.
+change: tries, wrong answers, changes that failed at first, and how many of the requests before the change were answered from
+memory.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import kit
@@ -30,6 +32,7 @@ TRIES = 10_000
 LANES = 2
 FILES, EACH = 25, 3     # of each lane, or as many as are changed so often
 CONNECTIONS = 3
+AGAIN, AGAIN_S = 50, 0.1
 TTL_MS = 60_000
 SIZES = (1000, 1000, 300_000, *(1000,) * 13)
 DENIED, GRANTED = "Require all denied\n", "Require all granted\n"
@@ -107,11 +110,11 @@ def rename_directory(one, turn):
 
 def remove_and_make_directory(one, turn):
     if turn % 2:
-        one.directory.mkdir()
+        one.directory.mkdir(exist_ok=True)
         one.path.write_bytes(one.next())
         one.shows(200, one.body())
     else:
-        one.path.unlink()
+        one.path.unlink(missing_ok=True)
         one.directory.rmdir()
         one.shows(404)
 
@@ -170,15 +173,27 @@ LACKING = {"cifs": ("change_mode", "change_owner", "access_control_list", "switc
            "nfs4": ("access_control_list",), "nfs4-delegations": ("access_control_list",), "9p": ("access_control_list",)}
 
 
+def made(change, one, turn):
+    """False: it failed at first, as while somebody has the file open."""
+    for again in range(AGAIN):
+        try:
+            change(one, turn)
+            return again == 0
+        except OSError:
+            time.sleep(AGAIN_S)
+    change(one, turn)
+    return False
+
+
 def lane(number, port, root, change, tries, results):
     connections = [Quick(port) for _ in range(CONNECTIONS)]
     files = [File(root, f"{change.__name__}-{number}-{each}", SIZES[each % len(SIZES)])
              for each in range(max(1, min(FILES, tries // EACH)))]
-    wrong, known = [], 0
+    wrong, known, failed = [], 0, 0
 
     def ask(count, one):
         replies = {url: connections[count % CONNECTIONS].ask(url) for url in one.shown}
-        return replies, [(url, reply.status, reply.body[:20]) for url, reply in replies.items()
+        return replies, [(url, reply.status, note(reply), reply.body[:20]) for url, reply in replies.items()
                          if reply.status != one.shown[url][0] or one.shown[url][1] not in (None, reply.body)]
     for count in range(tries):
         one = files[count % len(files)]
@@ -186,9 +201,9 @@ def lane(number, port, root, change, tries, results):
             replies, bad = ask(count + again, one)
             wrong += [(f"before {count}", *each) for each in bad]
         known += all(note(reply) in HITS for reply in replies.values())
-        change(one, count // len(files))
+        failed += not made(change, one, count // len(files))
         wrong += [(f"after {count}", *each) for each in ask(count, one)[1]]
-    results.put((len({each[0] for each in wrong}), known, wrong[:3]))
+    results.put((len({each[0] for each in wrong}), known, failed, wrong[:3]))
 
 
 def measure(kind, given, change):
@@ -207,9 +222,9 @@ def measure(kind, given, change):
                 each.join()
             if any(each.exitcode for each in lanes):
                 sys.exit(f"{kind} {change.__name__}: a program ended with an error")
-            wrong, known, shown = zip(*(results.get() for _ in lanes))
+            wrong, known, failed, shown = zip(*(results.get() for _ in lanes))
     print(f"{kind:17} {given.mpm:8} {given.server:10} {change.__name__:26} {sum(wrong):5} of {given.tries} wrong, "
-          f"{100 * sum(known) / given.tries:3.0f} % known", *filter(None, shown), flush=True)
+          f"{sum(failed):3} failed, {100 * sum(known) / given.tries:3.0f} % known", *filter(None, shown), flush=True)
     return sum(wrong)
 
 
