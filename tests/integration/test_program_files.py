@@ -123,10 +123,10 @@ def test_a_directory_is_read_in_every_way(running, site):
 
 @pytest.fixture
 def remote(lab, base, request, slow_directory):
-    """A directory of the program's user on a mount that is not local, and the daemon's socket."""
+    """A directory of the program's user on a mount that is not local, and the daemon's socket. Where calls are quick, nobody keeps contents."""
     source = base / (request.node.name[:20] + "-source")
     source.mkdir()
-    site = slow_directory(source, 0) / "site"
+    site = slow_directory(source, 1000) / "site"
     site.mkdir()
     os.chown(site, *user_ids())
     return site, lab.daemon(request.node.name[:20], ttl_ms=60000).start().socket
