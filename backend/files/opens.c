@@ -268,17 +268,20 @@ static bool reopen(int fd, const struct source *s)
     return s != NULL && !is_unchanged(s->path, &s->meta) && replace(fd, s->path, &s->meta);
 }
 
+/* A copy of the descriptor's source, or NULL. */
+static struct source *find_source(int fd)
+{
+    struct stat st;
+
+    return may_be_ours(fd) && look_at(fd, &st) == 0 ? source_of(fd, &st) : NULL;
+}
+
 bool fp_files_reopen(int fd)
 {
     const int before = errno;
-    struct source *s;
-    struct stat st;
-    bool done;
+    struct source *s = find_source(fd);
+    const bool done = reopen(fd, s);
 
-    if (!may_be_ours(fd) || look_at(fd, &st) == -1)
-        return false;
-    s = source_of(fd, &st);
-    done = reopen(fd, s);
     free(s);
     errno = before;
     return done;
@@ -287,14 +290,9 @@ bool fp_files_reopen(int fd)
 bool fp_files_can_be_locked(int fd)
 {
     const int before = errno;
-    struct source *s;
-    struct stat st;
-    bool can;
+    struct source *s = find_source(fd);
+    const bool can = s == NULL || replace(fd, s->path, &s->meta);
 
-    if (!may_be_ours(fd) || look_at(fd, &st) == -1)
-        return true;
-    s = source_of(fd, &st);
-    can = s == NULL || replace(fd, s->path, &s->meta);
     free(s);
     errno = can ? before : ENOLCK;
     return can;

@@ -19,7 +19,7 @@ struct stat;
 
 /*
  * True: that is the answer to open(path, flags), *fd_r being -1 with errno. False: the C library has
- * to open it, and fp_files_opened() is to be told of that.
+ * to open it, and fp_files_opened() (devices.h) is to be told of that.
  */
 bool fp_files_open(const char *path, int flags, int *fd_r);
 
@@ -34,8 +34,8 @@ bool fp_files_told(int fd, struct stat *st, struct fp_meta *m);
  * offset, if the path still leads to the file. True if it did. errno stays as it was. */
 bool fp_files_reopen(int fd);
 
-/* The same before the program locks it, whether or not the file has changed. False, with ENOLCK: it is still a copy, whose lock
- * would keep nobody from the file. True also for other descriptors. */
+/* To be called before the program locks a descriptor: one of fp_files_open() becomes one of the file itself, as above, even if
+ * the file has not changed. False, with ENOLCK: it is still a copy, whose lock would keep nobody from the file. */
 bool fp_files_can_be_locked(int fd);
 
 #endif
