@@ -33,7 +33,7 @@ static __thread struct {
     struct fp_pace *pace; /* of a path that is left to the C library; else NULL */
     uint64_t began_us;
     bool again; /* the daemon had been told of the path, by a call of that pace */
-    bool right; /* the C library's result can be kept */
+    struct fp_files_right right; /* that the C library has to say */
 } call;
 
 void fp_files_begin(const struct fp_files_source *s)
@@ -130,7 +130,7 @@ void fp_files_called(void)
  */
 static const char *normalise(const char *path, size_t len, char *buf, size_t *len_r, bool *is_dir_r)
 {
-    const char *last = strrchr(path, '/') + 1;
+    const char *last;
 
     *len_r = len;
     *is_dir_r = false;
@@ -138,17 +138,18 @@ static const char *normalise(const char *path, size_t len, char *buf, size_t *le
         return path;
     if (!fp_path_normalise("/", path, buf))
         return NULL;
+    last = strrchr(path, '/') + 1;
     *is_dir_r = last[0] == '\0' || strcmp(last, ".") == 0 || strcmp(last, "..") == 0;
     *len_r = strlen(buf);
     return buf;
 }
 
-/* Asks again, as the answer may be another one by now. said: the C library's result for access(2) since then. */
+/* Asks again, as the answer may be another one by now. said: the C library's result for access(2) since then. *a is room. */
 static void keep_right(const struct fp_lease_view *view, const char *path, size_t len, int mode, int said,
-                       struct fp_answer *a)
+                       const struct fp_files_right *right, struct fp_answer *a)
 {
     if ((said == 0 || said == EACCES) && fp_known_find(view, path, len, true, a) == FP_OK)
-        fp_files_rights_keep(view, &a->steps[a->n_steps - 1], mode, said == 0);
+        fp_files_rights_keep(view, a, mode, said == 0, right);
 }
 
 /* True if the path leads to a directory, through no link, and this process may search that. *a is room. */
@@ -156,6 +157,7 @@ static bool is_searched(const struct fp_files_source *from, const struct fp_leas
                         struct fp_answer *a)
 {
     const size_t len = strlen(path);
+    struct fp_files_right right;
     int said;
 
     if (!find_answer(from, view, path, len, false, a) || a->steps[a->n_steps - 1].end != len)
@@ -164,11 +166,11 @@ static bool is_searched(const struct fp_files_source *from, const struct fp_leas
         if (a->steps[i].status != FP_OK || !S_ISDIR(a->steps[i].self.mode))
             return false;
     }
-    said = fp_files_rights_find(view, &a->steps[a->n_steps - 1], X_OK, 0);
-    if (said != -1 || !fp_files_rights_are_wanted())
-        return said == 0;
-    said = syscall(SYS_faccessat, AT_FDCWD, path, X_OK) == 0 ? 0 : errno;
-    keep_right(view, path, len, X_OK, said, a);
+    said = fp_files_rights_find(view, a, X_OK, 0, &right);
+    if (said == -1 && right.answer != 0) {
+        said = syscall(SYS_faccessat, AT_FDCWD, path, X_OK) == 0 ? 0 : errno;
+        keep_right(view, path, len, X_OK, said, &right, a);
+    }
     return said == 0;
 }
 
@@ -181,9 +183,10 @@ static bool is_dots(const char *slash)
     return (n == 2 && (*next == '/' || *next == '\0')) || (n == 1 && next[strspn(next, "/")] == '\0');
 }
 
-/* True if the path leads where its text says in normal form. After a link, ".." would be another directory. */
-static bool is_as_written(const struct fp_files_source *from, const struct fp_lease_view *view, const char *path,
-                          struct fp_answer *a)
+/* True if the path leads where its text says in normal form. After a link, ".." would be another directory. Not inlined: the
+ * compiler has each page of a large frame touched, and most paths have no dots. */
+__attribute__((noinline)) static bool is_as_written(const struct fp_files_source *from, const struct fp_lease_view *view,
+                                                    const char *path, struct fp_answer *a)
 {
     char text[FP_MAX_PATH + 1], above[FP_MAX_PATH + 1];
 
@@ -236,12 +239,6 @@ static int read_names(const struct fp_lease_view *view, const struct fp_answer *
     return *wish->names_r != NULL ? 0 : FP_FILES_UNKNOWN;
 }
 
-/* Rights are those of this process. The daemon has the same, and has opened a file that is readable. */
-static int read_rights(const struct fp_lease_view *view, const struct fp_answer *a, int mode)
-{
-    return fp_files_rights_find(view, &a->steps[a->n_steps - 1], mode, a->readable ? R_OK : 0);
-}
-
 /* False: the file has no content in memory, or not any more. */
 static bool read_content(const struct fp_lease_view *view, const struct fp_answer *a, const struct wish *wish,
                          const struct fp_meta *m)
@@ -268,7 +265,8 @@ static int find(const struct fp_files_source *from, const char *text, size_t len
     const char *path = normalise(text, len, buf, &len, &is_dir);
     int result = FP_FILES_UNKNOWN;
 
-    view = path != NULL && from->covers(path, len) ? from->view(path, len) : NULL;
+    /* By "..", a path below the roots may lead out of them. */
+    view = path != NULL && (path == text || from->covers(path, len)) ? from->view(path, len) : NULL;
     if (view == NULL) {
         from->count(FP_FILES_NOBODY);
         return FP_FILES_UNKNOWN;
@@ -279,10 +277,12 @@ static int find(const struct fp_files_source *from, const char *text, size_t len
         result = read_answer(&answer, len, wish->follow || is_dir, is_dir, m);
         if (result == 0 && wish->content_r != NULL && !read_content(view, &answer, wish, m))
             result = FP_FILES_UNKNOWN;
-        if (result == 0 && wish->mode != F_OK) {
-            result = read_rights(view, &answer, wish->mode);
-            call.right = result == FP_FILES_UNKNOWN && fp_files_rights_are_wanted();
-        }
+        /* Rights are those of this process. The daemon has the same, and has opened a file that is readable. */
+        if (result == 0 && wish->mode != F_OK)
+            result = fp_files_rights_find(view, &answer, wish->mode, answer.readable ? R_OK : 0, &call.right);
+        /* The directory in front of ".." may become a link while the kernel is asked. */
+        if (path != text && strstr(text, "/.") != NULL)
+            call.right.answer = 0;
         if (result == 0 && wish->names_r != NULL)
             result = read_names(view, &answer, path, len, wish);
         what = result != FP_FILES_UNKNOWN ? FP_FILES_ANSWERED : FP_FILES_DOUBT;
@@ -300,7 +300,7 @@ static int find_apart(const char *path, const struct wish *wish, struct fp_meta 
     int result;
 
     call.pace = NULL;
-    call.right = false;
+    call.right.answer = 0;
     if (from == NULL || inside || path == NULL)
         return FP_FILES_UNKNOWN;
     len = strlen(path);
@@ -337,14 +337,14 @@ void fp_files_accessed(const char *path, int mode, int said)
     bool is_dir;
     size_t len;
 
-    if (!call.right || from == NULL)
+    if (call.right.answer == 0 || from == NULL)
         return;
-    call.right = false;
     inside = true;
     path = normalise(path, strlen(path), buf, &len, &is_dir);
     view = path != NULL ? from->view(path, len) : NULL;
     if (view != NULL)
-        keep_right(view, path, len, mode, said, &answer);
+        keep_right(view, path, len, mode, said, &call.right, &answer);
+    call.right.answer = 0;
     fp_lease_view_release(&view);
     inside = false;
     errno = before;

@@ -67,8 +67,8 @@ void fp_files_called(void);
  */
 int fp_files_find(const char *path, bool follow, struct fp_meta *m);
 
-/* The same for access(2): 0 or its errno (also EACCES). After FP_FILES_UNKNOWN, fp_files_accessed() is to be told what the C
- * library said to the same call: 0 or its errno. */
+/* Answers for access(2): 0, or its errno (ENOENT, ENOTDIR, EACCES), or FP_FILES_UNKNOWN. In the last case, fp_files_accessed()
+ * is to be told what the C library said to this call: 0 or its errno. */
 int fp_files_access(const char *path, int mode);
 void fp_files_accessed(const char *path, int mode, int said);
 

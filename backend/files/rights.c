@@ -16,6 +16,7 @@
 #include "files/devices.h"
 #include "shared/lease_table.h"
 #include "wire/answer.h"
+#include "wire/packet.h"
 
 #define OBJECTS 256u   /* whose rights a process keeps, about */
 #define KEPT_MS 60000u /* a server may decide by what shows in no metadata */
@@ -37,20 +38,14 @@ static struct {
     pid_t pid; /* a forked process would share the kernel's notices with this one */
 } kept = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-/* What this thread has asked for last in vain. */
-static __thread struct {
-    uint64_t view;
-    uint32_t slot, generation;
-    unsigned forgotten;
-} asked;
-
 /* ---- mounts, which may become read-only or noexec ---- */
 
-static bool has_mounts(void)
+/* True if the descriptor is the one that was opened, by this process or by one that it was forked from. */
+static bool has_descriptor(void)
 {
     struct stat st;
 
-    return kept.pid == getpid() && fstatat(kept.mounts, "", &st, AT_EMPTY_PATH) == 0 && st.st_ino == kept.ino;
+    return kept.pid != 0 && fstatat(kept.mounts, "", &st, AT_EMPTY_PATH) == 0 && st.st_ino == kept.ino;
 }
 
 static void forget(void)
@@ -64,8 +59,11 @@ static void open_mounts(void)
     struct stat st;
 
     kept.mounts = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    if (kept.mounts == -1 || fstatat(kept.mounts, "", &st, AT_EMPTY_PATH) == -1)
+    if (kept.mounts == -1 || fstatat(kept.mounts, "", &st, AT_EMPTY_PATH) == -1) {
+        fp_close(&kept.mounts);
+        kept.pid = 0;
         return;
+    }
     kept.ino = st.st_ino;
     kept.pid = getpid();
 }
@@ -74,13 +72,17 @@ static void open_mounts(void)
 static void look_at_mounts(void)
 {
     struct pollfd mounts = { .fd = kept.mounts, .events = POLLPRI };
+    const bool has = has_descriptor();
 
-    if (!has_mounts()) {
-        forget();
-        open_mounts();
-    } else if (poll(&mounts, 1, 0) != 0) {
-        forget();
+    if (has && kept.pid == getpid()) {
+        if (poll(&mounts, 1, 0) != 0)
+            forget();
+        return;
     }
+    if (has)
+        fp_close(&kept.mounts);
+    forget();
+    open_mounts();
 }
 
 /* ---- rights ---- */
@@ -92,6 +94,21 @@ static bool may_be_kept(const struct fp_step *step, int mode)
     const bool own = (mode & W_OK) == 0 && ((mode & X_OK) == 0 || S_ISDIR(step->self.mode));
 
     return (mode & ~(R_OK | W_OK | X_OK)) == 0 && !S_ISLNK(step->self.mode) && (own || fp_files_is_remote(step->self.dev));
+}
+
+static const struct fp_step *last_of(const struct fp_answer *a)
+{
+    return &a->steps[a->n_steps - 1];
+}
+
+/* Of all steps: another one on the way may have led elsewhere for a moment. Never 0. */
+static uint64_t number_of(const struct fp_lease_view *view, const struct fp_answer *a)
+{
+    uint64_t number = fp_lease_view_number(view);
+
+    for (unsigned i = 0; i < a->n_steps; i++)
+        number = (number ^ ((uint64_t)a->steps[i].slot << 32 | a->steps[i].generation)) * 0x100000001b3u;
+    return number | 1;
 }
 
 static bool is_of(const struct object *o, const struct fp_lease_view *view, const struct fp_step *step)
@@ -116,30 +133,24 @@ static struct object *take_place(const struct fp_step *step, int mode)
     return &kept.objects[step->slot % OBJECTS];
 }
 
-int fp_files_rights_find(const struct fp_lease_view *view, const struct fp_step *step, int mode, int granted)
+int fp_files_rights_find(const struct fp_lease_view *view, const struct fp_answer *a, int mode, int granted,
+                         struct fp_files_right *open_r)
 {
     struct object *o;
     int result = -1;
 
-    asked.slot = FP_NO_SLOT;
+    open_r->answer = 0;
     if ((mode & ~granted) == 0)
         return 0;
-    o = take_place(step, mode);
+    o = take_place(last_of(a), mode);
     if (o == NULL)
         return -1;
-    if (is_of(o, view, step))
+    if (is_of(o, view, last_of(a)))
         result = result_of(o, mode, granted);
-    asked.view = fp_lease_view_number(view);
-    asked.slot = step->slot;
-    asked.generation = step->generation;
-    asked.forgotten = kept.forgotten;
+    if (result == -1)
+        *open_r = (struct fp_files_right){ .answer = number_of(view, a), .forgotten = kept.forgotten };
     pthread_mutex_unlock(&kept.mutex);
     return result;
-}
-
-bool fp_files_rights_are_wanted(void)
-{
-    return asked.slot != FP_NO_SLOT;
 }
 
 static void put(struct object *o, const struct fp_lease_view *view, const struct fp_step *step, int mode, bool granted)
@@ -155,18 +166,14 @@ static void put(struct object *o, const struct fp_lease_view *view, const struct
         o->refused |= (uint8_t)(1 << mode);
 }
 
-void fp_files_rights_keep(const struct fp_lease_view *view, const struct fp_step *step, int mode, bool granted)
+void fp_files_rights_keep(const struct fp_lease_view *view, const struct fp_answer *a, int mode, bool granted,
+                          const struct fp_files_right *open)
 {
-    struct object *o;
+    struct object *o = open->answer == number_of(view, a) ? take_place(last_of(a), mode) : NULL;
 
-    if (asked.slot != step->slot || asked.generation != step->generation || asked.view != fp_lease_view_number(view))
-        return;
-    o = take_place(step, mode);
     if (o == NULL)
         return;
-    /* The mounts were the same before the kernel was asked, and after it. */
-    if (kept.forgotten == asked.forgotten)
-        put(o, view, step, mode, granted);
-    asked.slot = FP_NO_SLOT;
+    if (kept.forgotten == open->forgotten)
+        put(o, view, last_of(a), mode, granted);
     pthread_mutex_unlock(&kept.mutex);
 }

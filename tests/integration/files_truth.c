@@ -31,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATHS 15
+#define PATHS 16
 #define CALLS (6 * PATHS)
 
 static unsigned long (*answered)(void);
@@ -39,10 +39,10 @@ static char base[3000];
 static int wrong;
 static const char *what = "nothing";
 
-/* d may become e, and link leads to one of them. */
+/* d may become e. link leads to one of them, or to d/s, which may be a link to e. */
 static const char *const names[PATHS] = { "d",      "d/f0",   "d/f1",      "d/s",  "d/s/g", "e",
                                           "e/f0",   "link",   "link/f0",   "link/s/g", "to", "d/f0/below",
-                                          "d/s/../f0", "link/../d/f0", "d/../e/f0" };
+                                          "d/s/../f0", "link/../d/f0", "d/../e/f0", "link/../f0" };
 
 static const char *at(const char *name)
 {
@@ -88,11 +88,13 @@ static int unshut(void) { return chmod(at("d/s"), 0755); }
 static int shorten(void) { return truncate(at("d/f1"), 2); }
 static int touch(void) { return utimensat(AT_FDCWD, at("d/f1"), NULL, 0); }
 static int make_dir(void) { return mkdir(at("d/s"), 0755); }
-static int remove_dir(void) { unlink(at("d/s/g")); return rmdir(at("d/s")); }
+static int remove_dir(void) { unlink(at("d/s/g")); unlink(at("d/s")); return rmdir(at("d/s")); }
 static int rename_above(void) { return rename(at("d"), at("e")); }
 static int rename_back(void) { return rename(at("e"), at("d")); }
 static int lead_to_d(void) { make_link("d", "link"); return 0; }
 static int lead_to_e(void) { make_link("e", "link"); return 0; }
+static int lead_deeper(void) { make_link("d/s", "link"); return 0; }
+static int lead_inside(void) { make_link("../e", "d/s"); return 0; }
 static int lead_file(void) { make_link("d/f1", "to"); return 0; }
 static int lead_nowhere(void) { make_link("none", "to"); return 0; }
 static int second_name(void) { return link(at("d/f1"), at("d/f0")); }
@@ -106,6 +108,7 @@ static const struct {
     CHANGE(append), CHANGE(overwrite), CHANGE(create), CHANGE(remove_file), CHANGE(remove_first), CHANGE(replace),
     CHANGE(rename_file), CHANGE(closed), CHANGE(opened), CHANGE(shut), CHANGE(unshut), CHANGE(shorten), CHANGE(touch),
     CHANGE(make_dir), CHANGE(remove_dir), CHANGE(rename_above), CHANGE(rename_back), CHANGE(lead_to_d), CHANGE(lead_to_e),
+    CHANGE(lead_deeper), CHANGE(lead_inside),
     CHANGE(lead_file), CHANGE(lead_nowhere), CHANGE(second_name), CHANGE(make_both),
 };
 

@@ -147,6 +147,10 @@ def test_a_descriptor_is_as_one_of_open(remote):
     assert done.returncode == 0, done.stderr
 
 
+def remount(point, option):
+    subprocess.run(["mount", "-i", "-o", f"remount,{option}", point], check=True)
+
+
 def test_rights_are_the_kernels(program, remote, tmp_path):
     """Kept from one call to the next, until something changes that decides about them."""
     if os.geteuid() != 0:
@@ -165,7 +169,7 @@ def test_rights_are_the_kernels(program, remote, tmp_path):
             case "owner" | "owner back":
                 os.chown(path, *((0, 0) if what == "owner" else user_ids()))
             case "read-only" | "read-write":
-                subprocess.run(["mount", "-i", "-o", f"remount,{'ro' if what == 'read-only' else 'rw'}", site.parent], check=True)
+                remount(site.parent, "ro" if what == "read-only" else "rw")
             case "unlink":
                 path.unlink()
     with Program(program, site, socket) as p:
@@ -181,6 +185,25 @@ def test_rights_are_the_kernels(program, remote, tmp_path):
                 assert p("access", f"{path} {os.R_OK | os.W_OK}") == str(expected), what
             asked = any(str(path) in line for line in trace.lines())
             assert asked == (expected == errno.EROFS), what
+
+
+def test_rights_of_a_process_that_lost_its_view_of_the_mounts(program, remote):
+    """It was forked, or has closed its descriptors."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to change a mount")
+    site, socket = remote
+    path = tree.put(site / "file", "x\n")
+    os.chown(path, *user_ids())
+    with Program(program, site, socket) as p:
+        assert p("until", path) == "yes" and p("access", f"{path} {os.W_OK}") == "0" and p("open", path) == "0"
+        for word in ("fork", "close", "fork"):
+            assert p("access", f"{path} {os.W_OK}") == "0"
+            p(word)
+            wait_for(lambda: p("until", path) == "yes", "an answer")
+            for option, expected in (("rw", 0), ("ro", errno.EROFS), ("rw", 0)):
+                remount(site.parent, option)
+                for _ in range(2):
+                    assert p("access", f"{path} {os.W_OK}") == str(expected), (word, option)
 
 
 def test_rights_to_files_of_local_mounts_are_asked_of_the_kernel(running, site, tmp_path):
