@@ -41,10 +41,10 @@ struct fp_mount {
 
 struct fp_mount_row {
     struct fp_mount mount;
-    uint64_t parent;      /* id of the mount that it is mounted on, or above all ids */
-    const char *options;  /* the mount's own: "rw,nosuid" */
-    size_t line;     /* in the file: later ones were mounted later */
-    uint64_t came_ms; /* at which reading it first was there; 0: at the first one */
+    uint64_t parent;     /* id of the mount that it is mounted on, or above all ids */
+    const char *options; /* the mount's own: "rw,nosuid" */
+    size_t line;         /* in the file: later ones were mounted later */
+    uint64_t came_ms;    /* at which reading it first was there; 0: at the first one */
 };
 
 struct fp_mount_table {

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rare changes by root: owners of links, mounts that are moved or get other options, files that an overlay writes
-into its upper layer. Each shows in the very next request, as in
-stock; new options of a mount after a moment."""
+into its upper layer. Each shows in the very next request, as in stock; new options of a mount do so after a moment."""
 
 import os
 import subprocess

@@ -30,7 +30,7 @@ from quick import Quick, note
 
 TRIES = 10_000
 LANES = 2
-FILES, EACH = 25, 3     # of each lane, or as many as are changed so often
+FILES, EACH = 25, 3     # of each lane at most; with few tries so many that each is changed so often
 CONNECTIONS = 3
 AGAIN, AGAIN_S = 50, 0.1
 TTL_MS = 60_000
@@ -180,9 +180,9 @@ def made(change, one, turn):
             change(one, turn)
             return again == 0
         except OSError:
+            if again == AGAIN - 1:
+                raise
             time.sleep(AGAIN_S)
-    change(one, turn)
-    return False
 
 
 def lane(number, port, root, change, tries, results):
