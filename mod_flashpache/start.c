@@ -25,8 +25,8 @@
 
 #define IDLE_SHARE 8 /* at most 1/8 of the descriptors are idle connections' */
 
-/* A mapping of the tables costs each child page tables of its own: so many children without threads have one, more read
- * by pread. */
+/* A mapping of the contents costs each child page tables of its own: so many children without threads have one, more
+ * read by pread. */
 #define FEW_CHILDREN 256
 
 /* Bytes of parsed files that children keep: together one in so many of the memory, and each of them a least. */
@@ -150,7 +150,7 @@ bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)
     }
     ap_mpm_query(AP_MPMQ_MAX_DAEMONS, &children);
     client.max_idle = idle_connections(threads);
-    client.maps_tables = threads > 1 || children <= FEW_CHILDREN;
+    client.maps_contents = threads > 1 || children <= FEW_CHILDREN;
     fp_child_client = fp_daemon_client(&client);
     if (fp_child_client == NULL)
         ap_log_error(

@@ -189,7 +189,7 @@ static struct fp_client *create_client(void)
                                                .timeout_ms = ANSWER_MS,
                                                .patience_ms = PATIENCE_MS,
                                                .max_idle = 1,
-                                               .maps_tables = true,
+                                               .maps_contents = true,
                                                .compares = true,
                                                .compares_files = !settings.elsewhere };
     struct fp_client *client = may_ask() && set_sentinel() ? fp_client_create(&wanted) : NULL;

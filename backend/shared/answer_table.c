@@ -4,13 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sodium.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/path.h"
 #include "shared/area.h"
 #include "shared/ring.h"
@@ -23,8 +21,6 @@
 #define BUCKET       8u    /* words of the index in a cache line */
 #define RECORD_BYTES 192u  /* of the ring for each two words: about the smallest record */
 #define RECORD_MOST  32768 /* bytes; longer ones, of 60 directories with access files, are asked about */
-#define LEAF_USUAL   384u  /* most LEAFs, and DIRs, are no longer: one pread(2) has them */
-#define DIR_USUAL    1024u
 #define ROOM         4096u /* of a reader's first try: some 35 directories without access files */
 #define KEY_ROOM     512u
 #define TRIES        2     /* a record that has moved meanwhile is looked for again */
@@ -325,30 +321,11 @@ struct fp_ring_counts fp_answer_table_counts(const struct fp_answer_table *t)
 
 /* ---- a client's side ---- */
 
-#define LEAVES    24u
-#define DIRS      2u
-#define LEAF_ROOM 320u
-#define MEMO_MS   1000u /* a newer record may say that the content is known by now */
-
-/* Of which key the copy is, and when it was read. */
-struct copy {
-    uint64_t hash, read_ms;
-};
-
-/* Copies of the records that this process read last. A process that does not map the table would make two system calls
- * for each record. */
-struct memo {
-    pthread_mutex_t mutex; /* a thread that finds it held does without */
-    struct copy of_leaves[LEAVES], of_dirs[DIRS];
-    uint8_t leaves[LEAVES][LEAF_ROOM], dirs[DIRS][DIR_USUAL];
-};
-
 struct fp_answer_view {
     struct fp_ring_view ring;
     uint64_t mask; /* buckets less one */
     uint8_t key[crypto_shorthash_KEYBYTES];
     struct fp_chosen chosen;
-    struct memo *memo; /* NULL: the table is mapped */
 };
 
 /* Reads what the head says of the index; false: it does not lie in front of the ring. */
@@ -362,19 +339,14 @@ static bool read_index_head(struct fp_answer_view *v)
     return n > 0 && (n & v->mask) == 0 && sizeof(*head) + n * sizeof(struct bucket) <= v->ring.data;
 }
 
-struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_chosen *chosen)
+struct fp_answer_view *fp_answer_view_create(int fd, const struct fp_chosen *chosen)
 {
     struct fp_answer_view *v = sodium_init() != -1 ? calloc(1, sizeof(*v)) : NULL;
 
     if (v == NULL)
         return NULL;
     v->chosen = *chosen;
-    if (!map) {
-        v->memo = calloc(1, sizeof(*v->memo));
-        if (v->memo != NULL)
-            pthread_mutex_init(&v->memo->mutex, NULL);
-    }
-    if (fp_ring_view_open(&v->ring, fd, MAGIC, map) && read_index_head(v))
+    if (fp_ring_view_open(&v->ring, fd, MAGIC, true) && read_index_head(v))
         return v;
     fp_answer_view_destroy(&v);
     errno = EPROTO;
@@ -383,10 +355,8 @@ struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_c
 
 void fp_answer_view_destroy(struct fp_answer_view **vp)
 {
-    if (*vp != NULL) {
+    if (*vp != NULL)
         fp_area_view_close(&(*vp)->ring.area);
-        free((*vp)->memo);
-    }
     free(*vp);
     *vp = NULL;
 }
@@ -397,101 +367,38 @@ struct search {
     uint8_t *bytes;
     size_t size;
     bool is_short; /* the key, or a record that may be the right one, did not fit */
-    bool *memo;    /* NULL: the table's own record is wanted. Else a remembered one will do: whether it was one */
 };
-
-/* Where the memo has a record with that key, if it has it. */
-static uint8_t *place_in_memo(struct memo *m, const struct key *k, struct copy **copy_r, size_t *room_r)
-{
-    const bool is_leaf = k->bytes[0] == LEAF;
-    const size_t i = k->hash % (is_leaf ? LEAVES : DIRS);
-
-    *copy_r = is_leaf ? &m->of_leaves[i] : &m->of_dirs[i];
-    *room_r = is_leaf ? LEAF_ROOM : DIR_USUAL;
-    return is_leaf ? m->leaves[i] : m->dirs[i];
-}
-
-static void remember(struct memo *m, const struct key *k, const uint8_t *bytes, size_t size)
-{
-    struct copy *copy;
-    size_t room;
-    uint8_t *to;
-
-    if (m == NULL || pthread_mutex_trylock(&m->mutex) != 0)
-        return;
-    to = place_in_memo(m, k, &copy, &room);
-    *copy = (struct copy){ k->hash, size <= room ? fp_now_ms() : 0 };
-    memcpy(to, bytes, size <= room ? size : 0);
-    pthread_mutex_unlock(&m->mutex);
-}
-
-/* Reads a copy of the record, if the key is its own. */
-static bool read_copy(const struct search *x, size_t size, struct fp_reader *body_r)
-{
-    const struct key *k = &x->key;
-    struct record head;
-
-    memcpy(&head, x->bytes, sizeof(head));
-    if (head.ring.len != k->len || memcmp(x->bytes + sizeof(head), k->bytes, k->len) != 0
-        || head.body_len > size - sizeof(head) - k->len)
-        return false;
-    fp_reader_init(body_r, x->bytes + sizeof(struct record) + k->len, head.body_len);
-    return true;
-}
-
-static bool recall(struct memo *m, struct search *x, struct fp_reader *body_r)
-{
-    const struct key *k = &x->key;
-    struct copy *copy;
-    size_t room;
-    const uint8_t *from;
-    bool found;
-
-    if (m == NULL || x->memo == NULL || x->size < DIR_USUAL || pthread_mutex_trylock(&m->mutex) != 0)
-        return false;
-    from = place_in_memo(m, k, &copy, &room);
-    found = copy->hash == k->hash && fp_now_ms() < copy->read_ms + MEMO_MS && sizeof(struct record) + k->len <= room;
-    if (found)
-        memcpy(x->bytes, from, room);
-    pthread_mutex_unlock(&m->mutex);
-    found = found && read_copy(x, room, body_r);
-    *x->memo = *x->memo || found;
-    return found;
-}
 
 /* Copies the record there and its body, if the key is its own. */
 static bool copy_record(const struct fp_answer_view *v, uint64_t at, struct search *x,
                         struct fp_reader *body_r)
 {
     const struct key *k = &x->key;
-    const size_t usual = k->bytes[0] == LEAF ? LEAF_USUAL : DIR_USUAL;
-    const size_t size = fp_ring_view_item(&v->ring, at, x->bytes, x->size, usual);
+    const size_t size = fp_ring_view_item(&v->ring, at, x->bytes, x->size);
+    struct record head;
 
-    if (size > RECORD_MOST || size < sizeof(struct record) + k->len)
+    if (size > RECORD_MOST || size < sizeof(head) + k->len)
         return false;
     if (size > x->size) {
         x->is_short = true;
         return false;
     }
-    if (!read_copy(x, size, body_r))
+    memcpy(&head, x->bytes, sizeof(head));
+    if (head.ring.len != k->len || memcmp(x->bytes + sizeof(head), k->bytes, k->len) != 0
+        || head.body_len > size - sizeof(head) - k->len)
         return false;
-    remember(v->memo, k, x->bytes, size);
+    fp_reader_init(body_r, x->bytes + sizeof(head) + k->len, head.body_len);
     return true;
 }
 
 /* Copies a bucket's words: they are read before the bytes of the records to which they lead. */
-static bool copy_bucket(const struct fp_answer_view *v, uint64_t hash, uint64_t words[BUCKET])
+static void copy_bucket(const struct fp_answer_view *v, uint64_t hash, uint64_t words[BUCKET])
 {
     const size_t at = sizeof(struct fp_ring_head) + (size_t)(hash & v->mask) * sizeof(struct bucket);
 
-    if (v->ring.area.fd == -1) {
-        for (unsigned i = 0; i < BUCKET; i++)
-            words[i] = word_at((const void *)(v->ring.area.bytes + at), i);
-    } else if (!fp_area_view_copy(&v->ring.area, at, words, sizeof(struct bucket))) {
-        return false;
-    }
+    for (unsigned i = 0; i < BUCKET; i++)
+        words[i] = word_at((const void *)(v->ring.area.bytes + at), i);
     atomic_thread_fence(memory_order_acquire);
-    return true;
 }
 
 /* *led_r: a word of such a hash led to a record; without one no try is worth another. */
@@ -501,8 +408,7 @@ static bool find_once(const struct fp_answer_view *v, struct search *x, struct f
     uint64_t words[BUCKET];
 
     *led_r = false;
-    if (!copy_bucket(v, hash, words))
-        return false;
+    copy_bucket(v, hash, words);
     for (unsigned i = 0; i < BUCKET; i++) {
         const uint64_t at = place_of(words[i]);
 
@@ -519,8 +425,6 @@ static bool find_record(const struct fp_answer_view *v, struct search *x, struct
 {
     bool led = true;
 
-    if (recall(v->memo, x, body_r))
-        return true;
     for (int i = 0; i < TRIES && led; i++) {
         if (find_once(v, x, body_r, &led))
             return true;
@@ -556,17 +460,17 @@ __attribute__((noinline)) static bool find_long(find_with *how, const struct fp_
                                                 const struct question *q, void *found)
 {
     uint8_t key[KEY_MOST], bytes[RECORD_MOST];
-    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false, NULL };
+    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
 
     return how(v, q, found, &x);
 }
 
 /* Not inlined, for one frame in the place of two. */
 __attribute__((noinline)) static bool find_usual(find_with *how, const struct fp_answer_view *v,
-                                                 const struct question *q, bool *memo, void *found)
+                                                 const struct question *q, void *found)
 {
     uint8_t key[KEY_ROOM], bytes[ROOM];
-    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false, memo };
+    struct search x = { { .bytes = key, .size = sizeof(key) }, bytes, sizeof(bytes), false };
 
     return how(v, q, found, &x) || (x.is_short && find_long(how, v, q, found));
 }
@@ -634,7 +538,7 @@ static void begin_answer(struct fp_answer *a)
 }
 
 /* Finds the steps above a LEAF's.  A directory further up may have changed since: the DIR is newer then. */
-static bool find_above(const struct fp_answer_view *v, const char *path, const struct leaf *l, bool *memo,
+static bool find_above(const struct fp_answer_view *v, const char *path, const struct leaf *l,
                        struct fp_answer *a)
 {
     const struct question q = { path, fp_path_parent_len(path, l->step.end) };
@@ -644,22 +548,20 @@ static bool find_above(const struct fp_answer_view *v, const char *path, const s
         a->n_names = fp_chosen_of(&v->chosen, l->n_names);
         return true;
     }
-    if (!find_usual(find_dir, v, &q, memo, a))
+    if (!find_usual(find_dir, v, &q, a))
         return false;
     dir = &a->steps[a->n_steps - 1];
     return dir->slot == l->dir_slot && dir->generation == l->dir_generation
            && a->n_names == fp_chosen_of(&v->chosen, l->n_names);
 }
 
-bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, bool *memo, struct fp_answer *a)
+bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, struct fp_answer *a)
 {
     const struct question q = { path, len };
     struct leaf l;
 
     begin_answer(a);
-    if (memo != NULL)
-        *memo = false;
-    if (!find_usual(find_leaf, v, &q, memo, &l) || !find_above(v, path, &l, memo, a))
+    if (!find_usual(find_leaf, v, &q, &l) || !find_above(v, path, &l, a))
         return false;
     a->steps[a->n_steps++] = l.step;
     a->leasable = true;
@@ -677,5 +579,5 @@ bool fp_answer_view_find_dir(const struct fp_answer_view *v, const char *path, s
     const struct question q = { path, len };
 
     begin_answer(a);
-    return find_usual(find_dir, v, &q, NULL, a);
+    return find_usual(find_dir, v, &q, a);
 }

@@ -75,21 +75,18 @@ struct fp_ring_counts fp_answer_table_counts(const struct fp_answer_table *t);
 
 struct fp_answer_view;
 
-/* map: map all of it, for processes with many threads (area.h). Others remember the last records.  chosen: of the
- * daemon's access files those that answers are to have; copied.  The descriptor stays the caller's.  NULL with errno;
- * EPROTO: the descriptor is no such table, or not sealed. */
-struct fp_answer_view *fp_answer_view_create(int fd, bool map, const struct fp_chosen *chosen);
+/* Maps the table.  chosen: of the daemon's access files those that answers are to have; copied.  The descriptor stays
+ * the caller's.  NULL with errno; EPROTO: the descriptor is no such table, or not sealed. */
+struct fp_answer_view *fp_answer_view_create(int fd, const struct fp_chosen *chosen);
 void fp_answer_view_destroy(struct fp_answer_view **v);
 
 /*
  * The answer about a path in normal form.  *a is then a leasable answer from the cache without a descriptor,
  * in itself good.  a->readable says that there is a file; with a->content its content is at a->content_at.  The
  * answer may be used once the lease table is current and each step's slot is valid there, both looked at
- * afterwards.  False: there is none.  No system call but pread(2), no wait for a lock; may be called by several threads.
- * memo: NULL, or what this process read before will do, and *memo says whether it did. The table may have a newer answer,
- * if that is not valid.
+ * afterwards.  False: there is none.  No system call, no lock; may be called by several threads.
  */
-bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, bool *memo, struct fp_answer *a);
+bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, struct fp_answer *a);
 
 /*
  * The steps to a directory in normal form, whose path has len bytes.  a->may_look and a->above_watched are

@@ -160,8 +160,8 @@ static struct fp_lease_view *create_view(const struct fp_client *c, const struct
 
     if (v == NULL)
         return NULL;
-    answers = fp_answer_view_create(p->answers, c->settings.maps_tables, chosen);
-    contents = fp_contents_view_create(p->contents, c->settings.maps_tables);
+    answers = fp_answer_view_create(p->answers, chosen);
+    contents = fp_contents_view_create(p->contents, c->settings.maps_contents);
     fp_lease_view_attach(v, answers, contents);
     if (answers == NULL || contents == NULL)
         fp_lease_view_release(&v);

@@ -28,7 +28,7 @@ struct fp_client_settings {
     uint32_t timeout_ms;  /* the longest that one question takes, about, while the daemon writes its heartbeat */
     uint32_t patience_ms; /* the same for a daemon that writes none, and for a connection; 0: a second at most */
     unsigned max_idle;    /* how many connections are kept */
-    bool maps_tables;     /* answers and contents are mapped: for a process of many threads (area.h) */
+    bool maps_contents;   /* contents are mapped, as answers always are; else read: for one of many processes (area.h) */
     uid_t trusted;        /* a daemon of this user is trusted, too, beside root and this process's effective user */
     bool root_only;       /* a daemon is trusted only if root made its socket, which no process of another user can do */
     bool compares;        /* only if it is in the same namespaces of users and time, */

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "shared/answer_table.h"
-#include "shared/contents.h"
 #include "shared/lease_table.h"
 #include "wire/answer.h"
 
@@ -44,30 +43,15 @@ void fp_known_use(const struct fp_lease_view *view, const struct fp_answer *a)
         fp_lease_view_reference(view, a->steps[n - 2].slot);
 }
 
-static fp_status find(const struct fp_lease_view *view, const char *path, size_t len, bool watched, bool *memo,
-                      struct fp_answer *a)
+fp_status fp_known_find(const struct fp_lease_view *view, const char *path, size_t len, bool watched,
+                        struct fp_answer *a)
 {
     const struct fp_step *last;
 
-    if (!fp_answer_view_find(fp_lease_view_answers(view), path, len, memo, a))
+    if (!fp_answer_view_find(fp_lease_view_answers(view), path, len, a))
         return FP_UNKNOWN;
     if ((!watched || a->watched) && fp_known_holds(view, a, a->n_steps))
         return FP_OK;
     last = &a->steps[a->n_steps - 1];
     return fp_lease_view_is_known(view, last->slot, last->generation) ? FP_ASK : FP_UNKNOWN;
-}
-
-/* The content was moved: a newer record says where it is. */
-static bool is_gone(const struct fp_lease_view *view, const struct fp_answer *a)
-{
-    return a->content && !fp_contents_view_has(fp_lease_view_contents(view), a->content_at);
-}
-
-fp_status fp_known_find(const struct fp_lease_view *view, const char *path, size_t len, bool watched,
-                        struct fp_answer *a)
-{
-    bool remembered = false;
-    const fp_status st = find(view, path, len, watched, watched ? NULL : &remembered, a);
-
-    return remembered && (st != FP_OK || is_gone(view, a)) ? find(view, path, len, watched, NULL, a) : st;
 }

@@ -208,27 +208,20 @@ static bool is_inside(const struct fp_ring_view *v, uint64_t at, uint64_t n)
     return n <= v->size && at % v->size <= v->size - n;
 }
 
-static size_t least(uint64_t a, size_t b)
-{
-    return a < b ? (size_t)a : b;
-}
-
 /* The size that is checked is the copy's. */
-size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity,
-                         size_t expected)
+size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity)
 {
-    const size_t usual = v->area.fd == -1 ? sizeof(struct fp_ring_item) : least(expected, capacity);
-    const size_t first = least(v->size - at % v->size, usual);
     struct fp_ring_item item;
 
-    if (at % FP_RING_UNIT != 0 || !fp_ring_view_copy(v, at, to, first))
+    if (at % FP_RING_UNIT != 0 || !fp_ring_view_copy(v, at, &item, sizeof(item)))
         return 0;
-    memcpy(&item, to, sizeof(item));
     if (item.len == 0 || item.size < sizeof(item) || !is_inside(v, at, item.size))
         return 0;
-    if (item.size > first && item.size <= capacity
-        && !fp_ring_view_copy(v, at + first, (uint8_t *)to + first, item.size - first))
-        return 0;
+    if (item.size <= capacity) {
+        if (!fp_ring_view_copy(v, at, to, item.size))
+            return 0;
+        memcpy(to, &item, sizeof(item));
+    }
     return fp_ring_view_is_whole(v, at) ? item.size : 0;
 }
 

@@ -120,10 +120,8 @@ bool fp_ring_view_init(struct fp_ring_view *v, const struct fp_area_view *area, 
 bool fp_ring_view_open(struct fp_ring_view *v, int fd, uint32_t magic, bool map);
 
 /* Copies the item there, whole, if it has at most capacity bytes.  Returns its size; 0: no item can lie
- * there, or it has been overwritten.  expected: so many bytes are read at first, and the rest if there
- * is more.  Neither is less than a struct fp_ring_item's. */
-size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity,
-                         size_t expected);
+ * there, or it has been overwritten. */
+size_t fp_ring_view_item(const struct fp_ring_view *v, uint64_t at, void *to, size_t capacity);
 /* Copies bytes, of which none may be good; false: they do not lie inside the ring, or cannot be read. */
 bool fp_ring_view_copy(const struct fp_ring_view *v, uint64_t at, void *to, size_t n);
 /* True if a copy from there, made before, is whole. */

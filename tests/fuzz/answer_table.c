@@ -65,7 +65,7 @@ static void find(const struct fp_answer_view *v, size_t len)
     if (fp_answer_view_find_dir(v, PATH, len, &a))
         FUZZ_MUST(fp_answer_fits(&a, len) && a.fd == -1 && !a.leasable
                   && fp_step_is_dir(&a.steps[a.n_steps - 1]));
-    if (!fp_answer_view_find(v, PATH, len, NULL, &a))
+    if (!fp_answer_view_find(v, PATH, len, &a))
         return;
     FUZZ_MUST(fp_answer_fits(&a, len) && a.fd == -1 && (a.n_names == 0 || a.n_names == two.n));
     FUZZ_MUST(a.n_steps >= 1 && a.n_steps <= FP_MAX_STEPS && a.leasable);
@@ -108,8 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         lead(bytes, n, word);
     fd = fuzz_file(bytes, n);
     fcntl(fd, F_ADD_SEALS, seals & SEALS);
-    for (int map = 0; map < 2; map++) {
-        struct fp_answer_view *v = fp_answer_view_create(fd, map, map ? &two : &none);
+    for (int i = 0; i < 2; i++) {
+        struct fp_answer_view *v = fp_answer_view_create(fd, i == 0 ? &none : &two);
 
         if (v == NULL)
             continue;

@@ -201,9 +201,8 @@ static void check_content(const struct fp_contents_view *v, unsigned file, const
 
 static void read_forever(unsigned number)
 {
-    const bool map = number % 2 == 0;
-    struct fp_answer_view *answers = fp_answer_view_create(fp_answer_table_fd(table), map, &none);
-    struct fp_contents_view *bytes = fp_contents_view_create(fp_contents_fd(contents), map);
+    struct fp_answer_view *answers = fp_answer_view_create(fp_answer_table_fd(table), &none);
+    struct fp_contents_view *bytes = fp_contents_view_create(fp_contents_fd(contents), number % 2 == 0);
     uint64_t seed = number + 1 + (uint64_t)getpid();
     static struct fp_answer a;
 
@@ -213,7 +212,7 @@ static void read_forever(unsigned number)
         char path[64];
         const size_t len = (size_t)path_of(path, file);
 
-        if (!fp_answer_view_find(answers, path, len, NULL, &a)) {
+        if (!fp_answer_view_find(answers, path, len, &a)) {
             atomic_fetch_add(&counts->missed, 1);
             continue;
         }

@@ -17,7 +17,6 @@
 static struct fp_lease_table *leases;
 static struct fp_answer_table *table;
 static struct fp_answer_view *view;
-static bool map; /* how the clients read */
 static int fds_at_rest;
 
 static const struct fp_chosen every = { FP_MAX_NAMES, { 0, 1, 2, 3 } };
@@ -28,16 +27,10 @@ static void start(void)
     leases = fp_lease_table_create(SLOTS);
     table = fp_answer_table_create(BYTES, fp_lease_table_is_used, leases);
     ck_assert_ptr_nonnull(table);
-    view = fp_answer_view_create(fp_answer_table_fd(table), map, &every);
+    view = fp_answer_view_create(fp_answer_table_fd(table), &every);
     ck_assert_ptr_nonnull(view);
     for (unsigned i = 0; i < SLOTS; i++)
         fp_lease_table_take(leases);
-}
-
-static void start_mapped(void)
-{
-    map = true;
-    start();
 }
 
 static void end(void)
@@ -67,7 +60,7 @@ static void publish(const char *path)
 static bool find(const char *path)
 {
     memset(&out, 0xa5, sizeof(out));
-    return fp_answer_view_find(view, path, strlen(path), NULL, &out);
+    return fp_answer_view_find(view, path, strlen(path), &out);
 }
 
 /* As ANSWERs they would have the same bytes. */
@@ -139,45 +132,11 @@ START_TEST(other_paths_are_not_found)
 }
 END_TEST
 
-/* Calls that read, of this process. */
-static unsigned long reads(void)
-{
-    FILE *f = fopen("/proc/self/io", "re");
-    unsigned long n = 0;
-    char line[64];
-
-    ck_assert_ptr_nonnull(f);
-    while (fgets(line, sizeof(line), f) != NULL) {
-        if (sscanf(line, "syscr: %lu", &n) == 1)
-            break;
-    }
-    fclose(f);
-    return n;
-}
-
-/* A bucket and a record for each of directory and file. */
-START_TEST(a_search_reads_no_more_than_it_needs)
-{
-    unsigned long before, own;
-
-    build("ddf+hsn");
-    publish("/a/a");
-    before = reads();
-    own = reads() - before;
-    before = reads();
-    ck_assert(find("/a/a"));
-    ck_assert_uint_eq(reads() - before - own, map ? 0 : 4);
-    before = reads();
-    ck_assert(!find("/a/b"));
-    ck_assert_uint_eq(reads() - before - own, map ? 0 : 1);
-}
-END_TEST
-
 /* A client has those of its own names, in its own order. Where the answer lacks one of them it has none. */
 START_TEST(a_client_chooses_access_files)
 {
     static const struct fp_chosen chosen[] = { { 2, { 3, 0 } }, { 1, { 2 } }, { 0, { 0 } }, { 2, { 1, 2 } } };
-    struct fp_answer_view *v = fp_answer_view_create(fp_answer_table_fd(table), map, &chosen[_i]);
+    struct fp_answer_view *v = fp_answer_view_create(fp_answer_table_fd(table), &chosen[_i]);
 
     ck_assert_ptr_nonnull(v);
     build("ddf+hsn");
@@ -186,7 +145,7 @@ START_TEST(a_client_chooses_access_files)
         in.steps[i / FP_MAX_NAMES].access[i % FP_MAX_NAMES] =
             (struct fp_access){ .status = FP_OK, .mode = S_IFREG, .size = i };
     publish("/a/a");
-    ck_assert(fp_answer_view_find(v, "/a/a", 4, NULL, &out));
+    ck_assert(fp_answer_view_find(v, "/a/a", 4, &out));
     ck_assert_uint_eq(out.n_names, _i < 3 ? chosen[_i].n : 0);
     for (unsigned i = 0; i < 2 * out.n_names; i++)
         ck_assert_uint_eq(out.steps[i / out.n_names].access[i % out.n_names].size,
@@ -252,62 +211,6 @@ START_TEST(directory_and_file_are_of_one_moment)
     ck_assert(!find("/a/b"));
     ck_assert(find("/a/c"));
     assert_same();
-}
-END_TEST
-
-/* Finds it, or what the client read before. Returns whether it was that. */
-static bool recall(const char *path)
-{
-    bool remembered;
-
-    memset(&out, 0xa5, sizeof(out));
-    ck_assert(fp_answer_view_find(view, path, strlen(path), &remembered, &out));
-    return remembered;
-}
-
-/* Until the client finds it to be over, and looks into the table. The last step or the one above changes. */
-START_TEST(what_was_read_is_remembered)
-{
-    build("ddf+h");
-    in.fd = -1;
-    publish("/a/a");
-    ck_assert(!recall("/a/a"));
-    assert_same();
-    ck_assert(recall("/a/a") == !map);
-    assert_same();
-    in.steps[_i].generation++;
-    publish("/a/a");
-    if (!map) {
-        ck_assert(recall("/a/a"));
-        ck_assert_uint_eq(out.steps[_i].generation + 1, in.steps[_i].generation);
-    }
-    ck_assert(find("/a/a"));
-    assert_same();
-    ck_assert(recall("/a/a") == !map);
-    assert_same();
-}
-END_TEST
-
-/* More than are remembered, and longer ones. */
-START_TEST(what_is_not_remembered_is_read)
-{
-    enum { PATHS = 60, LONGER = 6 };
-    char path[PATHS * LONGER + 8] = "/a/";
-
-    build("ddf+h");
-    in.fd = -1;
-    for (unsigned i = 0; i < 3 * PATHS; i++) {
-        const int len = snprintf(path, sizeof(path), "/a/%0*u", (int)(i % PATHS) * LONGER + 3, i % PATHS);
-
-        in.steps[2].end = (uint16_t)len;
-        in.steps[2].self.size = i % PATHS;
-        if (i < PATHS) {
-            publish(path);
-        } else {
-            (void)recall(path);
-            assert_same();
-        }
-    }
 }
 END_TEST
 
@@ -529,7 +432,7 @@ static struct fp_answer_view *view_of(const void *bytes, size_t size, int seals)
     struct fp_answer_view *v;
 
     ck_assert_int_ne(fd, -1);
-    v = fp_answer_view_create(fd, map, &every);
+    v = fp_answer_view_create(fd, &every);
     error = errno;
     close(fd);
     errno = error;
@@ -564,8 +467,8 @@ START_TEST(another_area_is_refused)
     *head = good;
     head->magic++;
     assert_no_table(bytes, area_size(), F_SEAL_SHRINK);
-    ck_assert_ptr_null(fp_answer_view_create(-1, map, &every));
-    ck_assert_ptr_null(fp_answer_view_create(STDIN_FILENO, map, &every));
+    ck_assert_ptr_null(fp_answer_view_create(-1, &every));
+    ck_assert_ptr_null(fp_answer_view_create(STDIN_FILENO, &every));
     free(bytes);
 }
 END_TEST
@@ -577,7 +480,7 @@ static void find_all(const struct fp_answer_view *v)
         const char *path = numbered(n);
 
         memset(&out, 0xa5, sizeof(out));
-        if (fp_answer_view_find(v, path, strlen(path), NULL, &out))
+        if (fp_answer_view_find(v, path, strlen(path), &out))
             ck_assert(fp_answer_fits(&out, strlen(path)) && out.n_names == 0 && out.fd == -1);
     }
     if (fp_answer_view_find_dir(v, "/a", 2, &out))
@@ -646,39 +549,29 @@ START_TEST(records_of_any_size_anywhere)
 }
 END_TEST
 
-static void add_cases(Suite *s, void (*begin)(void))
+int main(void)
 {
-    TCase *t = unit_add_case(s, "finding", begin, end, 0);
+    Suite *s = suite_create("answer_table");
+    TCase *t = unit_add_case(s, "finding", start, end, 0);
 
     tcase_add_loop_test(t, each_shape_is_found, 0, SHAPES);
     tcase_add_test(t, a_walk_may_end_before_the_path);
     tcase_add_test(t, other_paths_are_not_found);
-    tcase_add_test(t, a_search_reads_no_more_than_it_needs);
     tcase_add_loop_test(t, a_client_chooses_access_files, 0, 4);
     tcase_add_test(t, only_what_is_leasable_is_published);
     tcase_add_test(t, the_same_again_costs_nothing);
     tcase_add_test(t, directory_and_file_are_of_one_moment);
-    tcase_add_loop_test(t, what_was_read_is_remembered, 1, 3);
-    tcase_add_test(t, what_is_not_remembered_is_read);
     tcase_add_loop_test(t, an_answer_tells_that_there_are_no_access_files, 0, 5);
     tcase_add_test(t, a_file_is_watched_while_all_above_it_is);
     tcase_add_loop_test(t, a_directory_is_found_without_a_file, 0, 4);
-    t = unit_add_case(s, "full", begin, end, 0);
+    t = unit_add_case(s, "full", start, end, 0);
     tcase_add_test(t, the_oldest_go);
     tcase_add_test(t, what_is_used_stays);
     tcase_add_test(t, marks_of_a_hostile_client);
-    t = unit_add_case(s, "area", begin, end, 0);
+    t = unit_add_case(s, "area", start, end, 0);
     tcase_add_test(t, clients_cannot_change_it);
     tcase_add_test(t, another_area_is_refused);
     tcase_add_loop_test(t, any_bytes_may_be_wrong, 0, 20);
     tcase_add_test(t, records_of_any_size_anywhere);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("answer_table");
-
-    add_cases(s, start);
-    add_cases(s, start_mapped);
     return unit_run(s);
 }

@@ -250,7 +250,7 @@ START_TEST(contents_come_with_the_view)
     struct fp_lease_view *view;
     char text[7];
 
-    settings.maps_tables = _i == 1;
+    settings.maps_contents = _i == 1;
     create_client();
     start(answer_with_a_content);
     view = ask_with_view();
@@ -259,7 +259,7 @@ START_TEST(contents_come_with_the_view)
     ck_assert(fp_contents_view_read(fp_lease_view_contents(view), answer.content_at, text, 7));
     ck_assert_mem_eq(text, "content", 7);
     ck_assert(
-        !fp_answer_view_find(fp_lease_view_answers(view), PATH, PATH_LEN, NULL, &answer));
+        !fp_answer_view_find(fp_lease_view_answers(view), PATH, PATH_LEN, &answer));
     fp_lease_view_release(&view);
     join();
 }

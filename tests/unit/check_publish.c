@@ -21,7 +21,7 @@ static void begin(void)
 
     setup();
     fp_cache_set_content(cache, &content);
-    view = fp_answer_view_create(fp_answer_table_fd(tables.answers), false, &none);
+    view = fp_answer_view_create(fp_answer_table_fd(tables.answers), &none);
     bytes = fp_contents_view_create(fp_contents_fd(tables.contents), false);
     lease_view = unit_view(leases);
     ck_assert(view != NULL && bytes != NULL);
@@ -37,7 +37,7 @@ static void end(void)
 
 static bool find(const char *path)
 {
-    return fp_answer_view_find(view, path, strlen(path), NULL, &found);
+    return fp_answer_view_find(view, path, strlen(path), &found);
 }
 
 static bool is_valid(void)
