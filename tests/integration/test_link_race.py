@@ -18,6 +18,7 @@ import tree
 from fetch import Client
 from forms import chosen
 from httpd import user_ids
+from waiting import wait_for
 
 pytestmark = pytest.mark.needs_flashpache
 
@@ -47,9 +48,16 @@ class Swapping:
         self.links, self.uid = links, uid
 
     def __enter__(self):
+        before = {link: os.lstat(link).st_ctime_ns for link in self.links}
         self.processes = [subprocess.Popen([sys.executable, "-c", SWAPPER, str(link), *targets],
                                            env={**os.environ, "LINK_UID": str(self.uid)})
                           for link, targets in self.links.items()]
+        # The one before may have left a link that leads nowhere.
+        try:
+            wait_for(lambda: all(os.lstat(link).st_ctime_ns != ctime for link, ctime in before.items()), "links to be swapped")
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_):
         ended = [p.poll() for p in self.processes]
