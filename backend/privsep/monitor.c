@@ -250,6 +250,8 @@ int fp_monitor_ask(const struct fp_monitor *m, enum fp_monitor_task task)
     /* The monitor writes mistakes to the daemon's present standard error. */
     fp_status st = fp_send_packet(m->sock, &number, sizeof(number), STDERR_FILENO);
 
+    if (st == FP_SYSTEM)
+        return -1;
     if (st == FP_OK)
         st = fp_recv_packet(m->sock, &why, sizeof(why), &len, &fd);
     if (st == FP_LOSTFD)

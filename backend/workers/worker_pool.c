@@ -469,11 +469,27 @@ static void enlist(struct fp_worker_pool *pool, pid_t pid, int sock)
 static bool start_spawner(struct fp_worker_pool *pool)
 {
     pool->spawner.sock = fp_monitor_ask(pool->settings.monitor, FP_MONITOR_SPAWNER);
-    if (pool->spawner.sock == -1)
+    if (pool->spawner.sock == -1) {
+        fp_log(FP_LOG_ERROR, 22, "cannot start the process that makes workers: %m: trying again");
         return false;
+    }
     ev_io_set(&pool->born, pool->spawner.sock, EV_READ);
     ev_io_start(pool->loop, &pool->born);
     return true;
+}
+
+/* Asks for the workers that are missing. */
+static void make_missing(struct fp_worker_pool *pool)
+{
+    unsigned n = pool->missing;
+
+    pool->missing = 0;
+    if (pool->spawner.sock == -1 && !start_spawner(pool)) {
+        try_again_later(pool, n);
+        return;
+    }
+    while (n-- > 0)
+        ask_for_one(pool);
 }
 
 /* Without its parent every worker is dead as well, or will
@@ -537,19 +553,10 @@ static void on_born(struct ev_loop *loop, ev_io *w, int events)
 
 static void on_respawn(struct ev_loop *loop, ev_timer *w, int events)
 {
-    struct fp_worker_pool *pool = w->data;
-    unsigned n = pool->missing;
-
     fp_turn_work(FP_WORK_WORKER);
     (void)events;
     ev_timer_stop(loop, w);
-    pool->missing = 0;
-    if (pool->spawner.sock == -1 && !start_spawner(pool)) {
-        try_again_later(pool, n);
-        return;
-    }
-    while (n-- > 0)
-        ask_for_one(pool);
+    make_missing(w->data);
 }
 
 struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
@@ -577,13 +584,9 @@ struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
         ev_init(&p->deadline, on_deadline);
         p->readable.data = p->deadline.data = p;
     }
-    if (!start_spawner(pool)) {
-        fp_log(FP_LOG_ERROR, 22, "cannot start the process that makes workers: %m");
-        free(pool);
-        return NULL;
-    }
-    for (size_t i = 0; i < n; i++)
-        ask_for_one(pool);
+    pool->spawner.sock = -1;
+    pool->missing = settings->workers;
+    make_missing(pool);
     return pool;
 }
 

@@ -50,7 +50,7 @@ struct fp_worker_pool_counts {
 typedef void fp_worker_done(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,
                             uint64_t began_ms);
 
-/* Has a spawner started and asks it for the workers.  NULL with errno. */
+/* Has a spawner started and asks it for the workers; while there can be none, walks fail.  NULL: no memory. */
 struct fp_worker_pool *fp_worker_pool_create(struct ev_loop *loop,
                                              const struct fp_worker_pool_settings *settings);
 /* Ends all workers; walks under way are not called back. */

@@ -4,6 +4,7 @@
 import contextlib
 import fcntl
 import os
+import pwd
 import random
 import resource
 import select
@@ -311,17 +312,18 @@ def test_slow_peers_that_are_right_are_served(daemon, server, root, bodycheck_pr
 
 
 LIMIT = 2000                # the daemon's descriptors; the kernel counts those under way against it
+USER = "nobody"             # no other test's daemon has it: the kernel counts for each user
 
 
 @contextlib.contextmanager
 def unread_descriptors(count):
-    """A process of Apache's user with so many descriptors under way that nobody receives."""
+    """A process of that user with so many descriptors under way that nobody receives."""
     ready, other = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.setgroups([])
-        os.setgid(user_ids()[1])
-        os.setuid(user_ids()[0])
+        os.setgid(pwd.getpwnam(USER).pw_gid)
+        os.setuid(pwd.getpwnam(USER).pw_uid)
         kept = []
         for at in range(0, count, 200):
             kept.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
@@ -339,17 +341,28 @@ def unread_descriptors(count):
 
 
 def test_unread_descriptors_of_the_same_user(lab, root, outcome):
-    """The kernel lets the daemon pass none then. Its log says so, httpd serves alone, and recovers."""
-    daemon = lab.daemon("unread-daemon", ttl_ms=60000)
+    """The kernel lets the daemon pass none then. Its log says so, httpd serves alone, and recovers. So it is where the daemon
+    starts at such a moment."""
+    group = pwd.getpwnam(USER).pw_gid
+    daemon = lab.daemon("unread-daemon", ttl_ms=60000, user=USER)
     daemon.around = ["prlimit", f"--nofile={LIMIT}:{LIMIT}"]
+    os.chown(daemon.socket_dir, 0, group)
     daemon.start()
-    server = lab.flash("unread-httpd", root, daemon.socket, mpm="event").start()
+    server = lab.flash("unread-httpd", root, daemon.socket, mpm="event", config=f"User {USER}\nGroup #{group}\n").start()
     asked = failed = 0
-    with unread_descriptors(LIMIT + 400):
+
+    def ask():
+        nonlocal asked, failed
         for name, size in SIZES.items():
             asked += 1
             failed += get(server.port, f"/{name}") != (200, tree.content(name, size))
+    with unread_descriptors(LIMIT + 400):
+        ask()
         wait_for(lambda: "FP0032" in daemon.log_text(), "the daemon to say why it passes nothing")
+        daemon.stop()
+        daemon.start()
+        wait_for(lambda: "FP0022" in daemon.log_text() and "Too many references" in daemon.log_text(), "the daemon to say why it has no workers")
+        ask()
     assert failed == 0
 
     def hit():
