@@ -126,7 +126,8 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct
 }
 
 /*
- * Sets the descriptor that the walk brought, or keeps the entry's if that is still good.
+ * Sets the descriptor that the walk brought, or keeps the entry's if that is still good. No walk begins at a directory
+ * that each request looks at. One that is open on 9p leads to its former name at the server after a rename.
  * A directory's is good while it is the same directory, a file's while nothing
  * about the file has changed.  After a report (was_invalid) a link may lead another way to the directory,
  * and the file may have other bytes under the same times.
@@ -134,9 +135,11 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct
 static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
                            const struct seen *seen, const struct likeness *is)
 {
-    if (s == seen->last && seen->opened && !seen->answer->unchanged)
+    const bool useless = fp_entry_is_dir(e) && e->ttl_ms == 0;
+
+    if (s == seen->last && seen->opened && !seen->answer->unchanged && !useless)
         take_descriptor(c, e, seen);
-    else if (fp_entry_is_dir(e) ? !is->same_thing || (is->was_invalid && e->linked)
+    else if (fp_entry_is_dir(e) ? useless || !is->same_thing || (is->was_invalid && e->linked)
                                 : !is->unchanged || is->was_invalid)
         fp_entry_drop_fd(c, e);
 }

@@ -207,6 +207,20 @@ START_TEST(a_watch_that_was_refused_on_a_links_way)
 }
 END_TEST
 
+/* No walk begins there, and on 9p it would lead to its former name after a rename. A further look closes it. */
+START_TEST(a_directory_of_each_request_is_not_open)
+{
+    for (int each = 0; each < 2; each++) {
+        walk("/a/b", "ddd");
+        if (answer.fd == -1)
+            answer.fd = kit_file('0');
+        result.step_watches[2].verdict = each == _i ? FP_EACH_REQUEST : FP_REPORTED;
+        insert("/a/b");
+        ck_assert_uint_eq(fp_cache_counts(cache).open_dirs, each != _i);
+    }
+}
+END_TEST
+
 /* The same, where the way leads over a mount on which others make changes, too. */
 START_TEST(what_others_change_on_a_links_way)
 {
@@ -439,6 +453,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_watch_that_was_refused);
     tcase_add_test(t, a_watch_that_was_refused_on_a_links_way);
     tcase_add_test(t, what_others_change_on_a_links_way);
+    tcase_add_loop_test(t, a_directory_of_each_request_is_not_open, 0, 2);
     tcase_add_test(t, a_watch_that_reports_names_alone);
     tcase_add_loop_test(t, attributes_that_nobody_reports, 0, 5);
     tcase_add_test(t, leases_end_with_the_reports);
