@@ -304,8 +304,9 @@ def opened(pid):
 def test_helpers_read_only_what_is_not_in_memory(files, arch):
     name, size = f"f{SIZES[-1]}", SIZES[-1]
     path, content = files / "dir" / name, tree.content(name, size)
-    forget(files)
-    if is_in_memory(path):
+    try:
+        wait_for(lambda: forget(files) or not is_in_memory(path), "the file to leave the memory", timeout=5)
+    except TimeoutError:
         pytest.skip("this file system keeps files in memory that it is asked to forget")
     with running(files, "--arch", arch, "--workers", 1) as (process, port), connection(port) as client:
         helper, loop = sorted(wait_for(lambda: len(found := procs.descendants(process.pid)) == 2 and found, "both"))
