@@ -126,11 +126,11 @@ static void take_descriptor(struct fp_cache *c, struct fp_entry *e, const struct
 }
 
 /*
- * Sets the descriptor that the walk brought, or keeps the entry's if that is still good. No walk begins at a directory
- * that each request looks at. One that is open on 9p leads to its former name at the server after a rename.
+ * Sets the descriptor that the walk brought, or keeps the entry's if that is still good.
  * A directory's is good while it is the same directory, a file's while nothing
  * about the file has changed.  After a report (was_invalid) a link may lead another way to the directory,
- * and the file may have other bytes under the same times.
+ * and the file may have other bytes under the same times.  No walk begins at a directory that each request looks at,
+ * and on 9p an open one would still have its former name at the server after a rename.
  */
 static void set_descriptor(struct fp_cache *c, struct fp_entry *e, const struct fp_step *s,
                            const struct seen *seen, const struct likeness *is)
