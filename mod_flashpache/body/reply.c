@@ -199,13 +199,13 @@ bool fp_reply_may_serve(request_rec *r, const struct fp_request **found, bool pl
         *status_r = fp_reply_by_core(r);
     else if (q == NULL)
         *status_r = DECLINED;
+    /* Core reuses one request's walk for another of the family. */
+    else if (fp_agreement_has_rules(r, FP_RULES_OTHER) || fp_request_any(r, fp_agreement_went_elsewhere, q))
+        *status_r = fp_again_serve_elsewhere(r);
     else if (!fp_agreement_is_same(r, q))
         *status_r = fp_again_serve(r);
     else if (!fp_held_has_file(q->held))
         *status_r = fp_reply_unreadable(r, log_denied);
-    /* Core reuses one request's walk for another of the family. */
-    else if (fp_agreement_has_rules(r, FP_RULES_OTHER) || fp_request_any(r, fp_agreement_went_elsewhere, q))
-        *status_r = fp_again_serve_elsewhere(r);
     else if (fp_agreement_has_rules(r, FP_RULES_UNKNOWN))
         *status_r = fp_again_serve(r);
     else

@@ -248,8 +248,8 @@ static bool agrees(const request_rec *r, const struct fp_held *held)
 }
 
 /*
- * As find(). FP_UNKNOWN: even a new answer is not about the file that httpd has found. Where links are
- * restricted core would open by name whatever they lead to by then; there it takes the new answer instead.
+ * As find(). If even a new answer is not about the file that httpd has found, the request goes by the answer: core
+ * would open by name whatever the links on the way lead to by then.
  */
 static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct fp_held **held_r)
 {
@@ -259,14 +259,9 @@ static fp_status find_agreeing(request_rec *r, const struct wish *wish, struct f
     if (st != FP_OK || agrees(r, *held_r))
         return st;
     st = find(r, &anew, held_r);
-    if (st != FP_OK || agrees(r, *held_r))
-        return st;
-    /* Only a name in the directory of r->main was looked at. */
-    if (r->main != NULL && fp_request_restricts_links(r->main)) {
+    if (st == FP_OK && !agrees(r, *held_r))
         r->finfo.filetype = APR_NOFILE;
-        return FP_OK;
-    }
-    return FP_UNKNOWN;
+    return st;
 }
 
 /* httpd's own look would wait as long as the file system does, and hold a thread. */
@@ -304,10 +299,6 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
     st = find_agreeing(r, &wish, &held);
     if (st != FP_OK || was_asked(held))
         fp_note_us(r, (fp_now_ns() - began_ns) / 1000);
-    if (st == FP_UNKNOWN) {
-        fp_note_outcome(r, FP_COUNT_KNOWN);
-        return DECLINED;
-    }
     if (st == FP_UNAVAILABLE && refuses(settings)) {
         fp_note_outcome(r, FP_COUNT_UNAVAILABLE);
         return refuse(r);
