@@ -19,6 +19,7 @@ NOISY_PACE_S = 1 / 3000     # between two events of the steady stream
 LONGEST_STOP_S, LONGEST_RUN_S = 0.06, 0.1
 RESTART_EVERY_S = 0.5
 STORMING = 3                # processes; together they make 100,000 events a second and more
+BURST = 300                # changes of a kind in a row
 PURGE_EVERY_S = 0.01
 
 
@@ -80,7 +81,8 @@ def _make_storm(root):
     while True:
         # It goes on where a writer moves a directory meanwhile.
         directories = [Path(directory) for directory, _, _ in os.walk(root)]
-        for directory in directories * 100:
+        # So many in a row are a storm on a busy machine as well.
+        for directory in (one for one in directories for _ in range(BURST)):
             with suppress(OSError):     # a writer has moved it
                 os.utime(directory)
                 # A kind may remove deeper ones, which it finds empty.

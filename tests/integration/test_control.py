@@ -177,7 +177,7 @@ def test_no_descriptor_is_left(server, root, ctl):
 
 def test_warmed_path_is_a_hit_at_once(server, root, ctl):
     done(ctl("purge", "--all"))
-    out = done(ctl("warm", "-", input=f"{root}/one.txt\n\n{root}/dir/a.txt\n{root}/none\n"))
+    out = done(ctl("warm", "--access-file", ".htaccess", "-", input=f"{root}/one.txt\n\n{root}/dir/a.txt\n{root}/none\n"))
     assert out == "2 found, 1 absent, 0 failed\n"
     assert_note(server, "/one.txt", "hit")
     assert_note(server, "/dir/a.txt", "hit")
