@@ -213,7 +213,7 @@ bool fp_cache_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks,
     fp_cache_verify(c);
     if (e == NULL)
         return false;
-    *refresh_r = (struct fp_cache_refresh){ e->path, e->len };
+    *refresh_r = (struct fp_cache_refresh){ e->path, e->len, fp_entry_is_lent(e) };
     return true;
 }
 

@@ -86,7 +86,8 @@ static bool refresh(void *ctx)
         if (fp_walk_find(d->walks, &l) != NULL)
             continue;
         at = fp_mount_health_expect(d->health, l.path, l.path_len);
-        d->counts.refreshed += fp_walk_start(d->walks, &l, &at, FP_WALK_QUESTION, &st) != NULL;
+        d->counts.refreshed +=
+            fp_walk_start(d->walks, &l, &at, next.lent ? FP_WALK_LOOK : FP_WALK_QUESTION, &st) != NULL;
     }
     return fp_walks_counts(d->walks).inflight > 0;
 }

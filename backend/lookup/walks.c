@@ -428,7 +428,9 @@ static fp_status submit(struct fp_walk *w)
     w->outdated = false;
     w->stale_len = 0;
     w->task.content_max =
-        fp_cache_content_max(w->walks->deps.cache, l->path, l->path_len, w->task.has_known, fp_now_ms());
+        w->task.looks_only
+            ? 0
+            : fp_cache_content_max(w->walks->deps.cache, l->path, l->path_len, w->task.has_known, fp_now_ms());
     w->task.clock_dev = fp_cache_device(w->walks->deps.cache, l->path, l->path_len);
     w->task.clock_ms = fp_server_clock_get(w->task.clock_dev);
     st = fp_worker_pool_submit(deps->workers, w->mount, &w->task, w->base.fd, on_walked, w);
@@ -454,11 +456,12 @@ static fp_status submit_from_root(struct fp_walk *w)
     return submit(w);
 }
 
-/* Begins the walk once more, at "/"; it ends if it cannot. */
+/* Begins the walk once more, at "/", for those that wait; it ends if it cannot. */
 static void walk_again(struct fp_walk *w)
 {
     fp_status st;
 
+    w->task.looks_only = false;
     expect_again(w);
     st = submit_from_root(w);
     if (st != FP_OK)
@@ -481,24 +484,31 @@ struct fp_walk *fp_walk_start_after(struct fp_walks *ws, const struct fp_lookup 
     return w;
 }
 
-/* So many directories above a path may get their own walk. in_use: all of them were in use; else only the
+/* So many directories above a path may get their own walk. Of FP_WALK_RESTART all of them were in use; else only the
  * path's own directory may be unknown. */
 struct above {
+    enum fp_walk_begin begin;
     unsigned levels;
-    bool in_use;
 };
 
-static const struct above at_begin[] = { [FP_WALK_NEAREST] = { 0, false },
-                                         [FP_WALK_QUESTION] = { LEVELS_ABOVE, false },
-                                         [FP_WALK_RESTART] = { LEVELS_IN_USE, true } };
+static struct above at_begin(enum fp_walk_begin begin)
+{
+    static const unsigned levels[] = { [FP_WALK_QUESTION] = LEVELS_ABOVE,
+                                       [FP_WALK_LOOK] = LEVELS_ABOVE,
+                                       [FP_WALK_RESTART] = LEVELS_IN_USE };
+
+    return (struct above){ begin, levels[begin] };
+}
 
 /* True if w may wait for a walk of the directory above it. But for a question's own directory it must be of
  * the mount where w is expected to end: another one may hang. */
 static bool may_wait_above(const struct fp_walk *w, const struct fp_lookup *dir, const struct fp_expected *at,
                            struct above above)
 {
-    return (!above.in_use && above.levels == LEVELS_ABOVE)
-           || (at->mount == w->mount && (above.in_use || at->seen == dir->path_len));
+    const bool in_use = above.begin == FP_WALK_RESTART;
+
+    return (!in_use && above.levels == LEVELS_ABOVE)
+           || (at->mount == w->mount && (in_use || at->seen == dir->path_len));
 }
 
 static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, const struct fp_expected *at,
@@ -527,10 +537,10 @@ static fp_status begin(struct fp_walk *w, struct above above)
     dir.path_len = fp_path_parent_len(dir.path, dir.path_len);
     at = fp_mount_health_expect(w->walks->deps.health, dir.path, dir.path_len);
     if (!may_wait_above(w, &dir, &at, above))
-        return begin(w, at_begin[FP_WALK_NEAREST]);
+        return begin(w, at_begin(FP_WALK_NEAREST));
     p = fp_walk_find(w->walks, &dir);
     if (p == NULL)
-        p = start(w->walks, &dir, &at, (struct above){ above.levels - 1, above.in_use }, &why);
+        p = start(w->walks, &dir, &at, (struct above){ above.begin, above.levels - 1 }, &why);
     if (p == NULL)
         return why;
     follow(w, p);
@@ -554,8 +564,10 @@ static struct fp_walk *start(struct fp_walks *ws, const struct fp_lookup *l, con
 {
     struct fp_walk *w = create(ws, l, at);
 
-    if (w != NULL)
-        w->in_use = above.in_use;
+    if (w != NULL) {
+        w->in_use = above.begin == FP_WALK_RESTART;
+        w->task.looks_only = above.begin == FP_WALK_LOOK;
+    }
     return if_begun(w, w != NULL ? begin(w, above) : FP_BUSY, why_r);
 }
 
@@ -565,7 +577,7 @@ struct fp_walk *fp_walk_start(struct fp_walks *ws, const struct fp_lookup *l, co
     struct fp_walk *w;
 
     if (begin != FP_WALK_ROOT)
-        return start(ws, l, at, at_begin[begin], why_r);
+        return start(ws, l, at, at_begin(begin), why_r);
     w = create(ws, l, at);
     return if_begun(w, w != NULL ? submit_from_root(w) : FP_BUSY, why_r);
 }
@@ -644,7 +656,7 @@ static void end_with_answer(struct fp_walk *w, struct fp_answer *a, const struct
     fp_close_file(&a->fd, mount);
     a->fd = fd;
     /* The cache keeps no error, either: that is everybody's answer. */
-    if (!whole)
+    if (!whole && !(fp_answer_is_unopened(a) && TAILQ_EMPTY(&w->waiters)))
         walk_again(w);
     else if (fp_answer_is_failure(a) || !repeat_for_others(w, a, false))
         end(w, FP_OK, a);
@@ -673,7 +685,7 @@ static void leave_content(const struct fp_walk *w, struct fp_answer *a)
         return;
     fp_close(&a->fd);
     a->content = a->local = false;
-    a->unchanged = true;
+    a->unchanged = a->readable = true;
 }
 
 static void on_walked(void *ctx, fp_status st, struct fp_answer *a, const struct fp_walk_result *result,

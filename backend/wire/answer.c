@@ -425,7 +425,7 @@ static fp_status decode(struct fp_reader *r, const struct frame_of *x, int fd, s
     a->watched = (flags & WATCHED) != 0;
     a->n_names = fp_get_u8(r);
     a->n_steps = fp_get_u8(r);
-    a->readable = false;
+    a->readable = a->unchanged;
     a->content_at = 0;
     a->fd = -1;
     if (a->n_steps > FP_MAX_STEPS || a->n_names > FP_MAX_NAMES)

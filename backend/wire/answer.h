@@ -85,8 +85,8 @@ struct fp_answer {
     int fd;
     bool local, content, readable;
     uint64_t content_at;
-    bool unchanged; /* from a worker only: the file is as the task said
-                                 it was, and was not opened again */
+    bool unchanged; /* from a worker only: the file was not opened, as it is what the task said it was, or
+                                 was only to be looked at; then it is readable as well */
     unsigned n_steps, n_names;
     struct fp_step steps[FP_MAX_STEPS]; /* few of them are used: all other fields stand in front */
 };

@@ -4,7 +4,7 @@
 
 #include "wire/walk_result.h"
 
-enum { HAS_KNOWN = 1, NAMES_KNOWN = 2 };
+enum { HAS_KNOWN = 1, NAMES_KNOWN = 2, LOOKS_ONLY = 4 };
 
 fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task *t)
 {
@@ -14,7 +14,8 @@ fp_status fp_task_encode(struct fp_writer *w, uint64_t id, const struct fp_task 
     fp_put_u32(w, t->content_max);
     fp_put_u64(w, t->clock_dev);
     fp_put_u64(w, (uint64_t)t->clock_ms);
-    fp_put_u8(w, (uint8_t)((t->has_known ? HAS_KNOWN : 0) | (t->names_known ? NAMES_KNOWN : 0)));
+    fp_put_u8(w, (uint8_t)((t->has_known ? HAS_KNOWN : 0) | (t->names_known ? NAMES_KNOWN : 0)
+                           | (t->looks_only ? LOOKS_ONLY : 0)));
     if (t->has_known)
         fp_put_meta(w, &t->known);
     fp_put_names(w, &t->names);
@@ -34,12 +35,13 @@ fp_status fp_task_decode(struct fp_reader *r, struct fp_task *t)
     flags = fp_get_u8(r);
     t->has_known = (flags & HAS_KNOWN) != 0;
     t->names_known = (flags & NAMES_KNOWN) != 0;
+    t->looks_only = (flags & LOOKS_ONLY) != 0;
     if (t->has_known)
         fp_get_meta(r, &t->known);
     fp_get_names(r, &t->names);
     if (fp_lookup_decode(r, &t->lookup) != FP_OK)
         return FP_PROTOCOL;
-    if (t->base_links > (t->base_len == 0 ? 0 : FP_MAX_LINKS) || flags > (HAS_KNOWN | NAMES_KNOWN)
+    if (t->base_links > (t->base_len == 0 ? 0 : FP_MAX_LINKS) || flags > (HAS_KNOWN | NAMES_KNOWN | LOOKS_ONLY)
         || (t->names_known && t->base_len == 0))
         return FP_PROTOCOL;
     if (t->base_len == 0)

@@ -301,8 +301,8 @@ static fp_status open_file(struct walk *w, struct fp_meta *m, bool known)
     return st;
 }
 
-/* A directory is kept to begin other walks at.  A file is opened, unless it is as it was before
- * and is not to be answered by its content. */
+/* A directory is kept to begin other walks at.  A file is opened, unless it is only to be looked at, or is as it was
+ * before and is not to be answered by its content. */
 static fp_status finish(struct walk *w)
 {
     struct fp_answer *a = w->a;
@@ -321,8 +321,8 @@ static fp_status finish(struct walk *w)
     }
     if (!S_ISREG(m->mode))
         return FP_OK;
-    if (known && !w->dir.look_is_due && fp_meta_equal(m, &w->task->known)
-        && !is_read(w, m, w->dir.mount)) {
+    if (w->task->looks_only
+        || (known && !w->dir.look_is_due && fp_meta_equal(m, &w->task->known) && !is_read(w, m, w->dir.mount))) {
         a->unchanged = true;
         return FP_OK;
     }

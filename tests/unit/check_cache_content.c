@@ -287,6 +287,24 @@ START_TEST(file_on_a_remote_mount_is_not_held)
 }
 END_TEST
 
+/* Its content is of before the change, and only a question's walk opens it. */
+START_TEST(changed_file_that_was_only_looked_at)
+{
+    as_content = settled = true;
+    allow_remote(REMOTE_MAX);
+    walked_on_mount("/a/f", 10, true);
+    ck_assert(known("/a/f"));
+    as_content = false;
+    walked_there("/a/f", 11, true, true);
+    ck_assert(!known("/a/f"));
+    ck_assert(!fp_cache_lookup(cache, "/a/f", 4, FP_ASK_INSERTED, now, &answer));
+    as_content = true;
+    walked_on_mount("/a/f", 11, true);
+    ck_assert(known("/a/f"));
+    as_content = settled = false;
+}
+END_TEST
+
 /* It serves those who wait: a second change need not show in the file's times. */
 START_TEST(content_that_has_just_changed)
 {
@@ -543,6 +561,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, larger_content_is_wanted_at_the_second_walk);
     tcase_add_test(t, larger_content_is_wanted_once_of_a_descriptor);
     tcase_add_test(t, file_on_a_remote_mount_is_not_held);
+    tcase_add_test(t, changed_file_that_was_only_looked_at);
     tcase_add_test(t, larger_content_that_has_just_changed);
     tcase_add_test(t, content_that_has_just_changed);
     tcase_add_loop_test(t, file_that_had_just_changed_is_read_soon, 0, 5);

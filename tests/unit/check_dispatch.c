@@ -575,6 +575,43 @@ START_TEST(a_hint_is_dropped_while_workers_are_busy)
 }
 END_TEST
 
+static unsigned n_looks(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < n_jobs; i++)
+        n += jobs[i].task->looks_only;
+    return n;
+}
+
+/* Whoever has changed a file there may be about to remove it. A question joins, and has it opened. */
+START_TEST(file_of_a_server_is_looked_at)
+{
+    uint8_t used[100];
+
+    all_remote = true;
+    know_af();
+    ck_assert_uint_eq(n_looks(), 0);
+    until_half();
+    /* As children do that have used the answers. */
+    memset(used, 1, sizeof(used));
+    ck_assert_int_eq((int)pwrite(fp_lease_table_referenced_fd(leases), used, sizeof(used), 0), (int)sizeof(used));
+    some_beats();
+    ck_assert_uint_eq(n_looks(), 1);
+    if (_i == 1)
+        ask(&late, "/a/f");
+    finish("/a/f", "ddf1");
+    ck_assert(!late.answered);
+    ck_assert_uint_eq(n_looks(), 0);
+    if (_i == 1)
+        finish("/a/f", "ddf1");
+    ck_assert(late.answered == (_i == 1));
+    for (unsigned i = 0; i < n_jobs; i++)
+        ck_assert(!is_path(&jobs[i].task->lookup, "/a/f"));
+    all_remote = false;
+}
+END_TEST
+
 START_TEST(hints_leave_room_for_refreshes)
 {
     know_af();
@@ -727,6 +764,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, a_hint_has_a_walk_that_nobody_waits_for);
     tcase_add_test(t, a_question_joins_the_walk_of_a_hint);
     tcase_add_test(t, a_hint_is_dropped_while_workers_are_busy);
+    tcase_add_loop_test(t, file_of_a_server_is_looked_at, 0, 2);
     tcase_add_test(t, hints_leave_room_for_refreshes);
     tcase_add_test(t, what_is_in_use_is_looked_at_again);
     tcase_add_test(t, what_was_asked_for_once_is_not);

@@ -363,6 +363,22 @@ static void resolve_known(const char *name, const struct fp_meta *known)
     resolve_as_asked(name, (struct fp_task){ .has_known = true, .known = *known });
 }
 
+START_TEST(file_that_is_only_looked_at_is_not_opened)
+{
+    unit_write_file(in_dir("file"), "content");
+    make_link("file", "link");
+    for (unsigned i = 0; i < 2; i++) {
+        resolve_as_asked(i == 0 ? "file" : "link", (struct fp_task){ .looks_only = true, .content_max = 100 });
+        ck_assert(answer.unchanged && !answer.content);
+        ck_assert_int_eq(answer.fd, -1);
+        ck_assert_uint_eq(fp_step_target(last())->size, 7);
+    }
+    /* A directory is to begin other walks at. */
+    resolve_as_asked(".", (struct fp_task){ .looks_only = true });
+    ck_assert_int_ge(answer.fd, 0);
+}
+END_TEST
+
 START_TEST(unchanged_file_is_not_opened)
 {
     struct fp_meta known;
@@ -546,6 +562,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, base_outside_the_roots);
     tcase_add_test(t, base_stays_the_callers);
     t = add_case(s, "known");
+    tcase_add_test(t, file_that_is_only_looked_at_is_not_opened);
     tcase_add_test(t, unchanged_file_is_not_opened);
     tcase_add_test(t, changed_file_is_opened);
     tcase_add_test(t, known_file_that_is_gone);

@@ -66,7 +66,7 @@ START_TEST(task_comes_through)
 {
     struct fp_task t = task("/srv/www/file", 8), got;
 
-    t.has_known = _i == 1;
+    t.has_known = t.looks_only = _i == 1;
     t.content_max = 0x12345678;
     t.base_links = FP_MAX_LINKS;
     t.known =
@@ -80,6 +80,7 @@ START_TEST(task_comes_through)
     ck_assert_uint_eq(got.lookup.path_len, 13);
     ck_assert_uint_eq(got.names.n, 1);
     ck_assert_int_eq(got.has_known, t.has_known);
+    ck_assert_int_eq(got.looks_only, t.looks_only);
     if (t.has_known)
         ck_assert(fp_meta_equal(&got.known, &t.known));
 }

@@ -124,6 +124,7 @@ enum { ROOT_MOUNT = 1, OTHER_MOUNT = 2 };
 static uint32_t root_ttl_ms = TTL_MS, ttl_ms = TTL_MS, stale_ms;
 static bool from_root;   /* the walk that ends */
 static bool all_watched; /* and all that it finds */
+static bool all_remote;  /* a server has it */
 
 void fp_coherence_catch_up(struct fp_coherence *f)
 {
@@ -139,8 +140,10 @@ void fp_coherence_validity(struct fp_coherence *f, const struct fp_walk_result *
         trust[i] = from_root && i == 0
                        ? (struct fp_validity){ .mount = ROOT_MOUNT, .ttl_ms = root_ttl_ms }
                        : (struct fp_validity){ .mount = OTHER_MOUNT, .ttl_ms = ttl_ms, .stale_ms = stale_ms };
-    for (size_t i = 0; i < n && !all_watched; i++)
-        trust[i].traits.verdict = FP_TTL_UNWATCHED;
+    for (size_t i = 0; i < n; i++) {
+        trust[i].traits.remote = all_remote;
+        trust[i].traits.verdict = all_watched ? FP_REPORTED : FP_TTL_UNWATCHED;
+    }
 }
 
 static inline bool is_below_m(const char *path, size_t len)
@@ -361,6 +364,10 @@ static inline void finish(const char *path, const char *what)
         result.step_watches[i].watch = (struct fp_watch_key){ .len = 2, .bytes = { 1, (uint8_t)(skip + i) } };
     if (a.fd == -1 && fp_step_is_dir(&a.steps[a.n_steps - 1]))
         a.fd = kit_file('p');
+    if (job.task->looks_only && !fp_step_is_dir(&a.steps[a.n_steps - 1])) {
+        fp_close(&a.fd);
+        a.unchanged = a.readable = true;
+    }
     job.done(job.ctx, FP_OK, &a, &result, job.began_ms);
     fp_close(&a.fd);
 }
