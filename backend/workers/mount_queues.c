@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/mount_queues.h"
-#include "base/memory.h"
 
 #include <stdlib.h>
 
+#include "base/keyed_table.h"
+
 struct fp_mount_queue {
     TAILQ_ENTRY(fp_mount_queue) link;
+    UT_hash_handle hh;
     TAILQ_HEAD(, fp_waiting) waiting;
     uint32_t mount;
     bool local;
@@ -16,20 +18,17 @@ struct fp_mount_queue {
 
 void fp_mount_queues_init(struct fp_mount_queues *q, const struct fp_mount_limits *limits)
 {
+    *q = (struct fp_mount_queues){ .limits = *limits };
     TAILQ_INIT(&q->all);
-    q->waiting = 0;
-    q->limits = *limits;
 }
 
+FP_HASH_DIAGNOSTICS_OFF
 static struct fp_mount_queue *find(const struct fp_mount_queues *q, uint32_t mount)
 {
     struct fp_mount_queue *queue;
 
-    TAILQ_FOREACH(queue, &q->all, link) {
-        if (queue->mount == mount)
-            return queue;
-    }
-    return NULL;
+    HASH_FIND(hh, q->by_mount, &mount, sizeof(mount), queue);
+    return queue;
 }
 
 static struct fp_mount_queue *find_or_make(struct fp_mount_queues *q, uint32_t mount)
@@ -42,6 +41,11 @@ static struct fp_mount_queue *find_or_make(struct fp_mount_queues *q, uint32_t m
     if (queue == NULL)
         return NULL;
     queue->mount = mount;
+    HASH_ADD(hh, q->by_mount, mount, sizeof(mount), queue);
+    if (queue->hh.tbl == NULL) {
+        free(queue);
+        return NULL;
+    }
     queue->local = q->limits.is_local == NULL || q->limits.is_local(q->limits.ctx, mount);
     TAILQ_INIT(&queue->waiting);
     TAILQ_INSERT_TAIL(&q->all, queue, link);
@@ -52,8 +56,20 @@ static void drop_if_empty(struct fp_mount_queues *q, struct fp_mount_queue *queu
 {
     if (queue->n_waiting > 0 || queue->working > 0 || queue->dying > 0)
         return;
+    HASH_DEL(q->by_mount, queue);
     TAILQ_REMOVE(&q->all, queue, link);
     free(queue);
+}
+FP_HASH_DIAGNOSTICS_ON
+
+/* So many workers are at the mount from now on. */
+static void set_working(struct fp_mount_queues *q, struct fp_mount_queue *queue, unsigned working)
+{
+    q->shared -= queue->working > 1 ? queue->working - 1 : 0;
+    q->shared += working > 1 ? working - 1 : 0;
+    if (!queue->local)
+        q->not_local += working - queue->working;
+    queue->working = working;
 }
 
 static void insert(struct fp_mount_queues *q, struct fp_waiting *w, bool first)
@@ -101,16 +117,8 @@ fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct 
  * local file systems. */
 static bool has_room(const struct fp_mount_queues *q, const struct fp_mount_queue *queue, unsigned more)
 {
-    const struct fp_mount_queue *each;
-    unsigned shared = more, not_local = more;
-
-    TAILQ_FOREACH(each, &q->all, link)
-    {
-        shared += each->working > 1 ? each->working - 1 : 0;
-        not_local += each->local ? 0 : each->working;
-    }
-    return (queue->working + more <= 1 || shared < q->limits.workers)
-           && (queue->local || not_local <= q->limits.not_local);
+    return (queue->working + more <= 1 || q->shared + more < q->limits.workers)
+           && (queue->local || q->not_local + more <= q->limits.not_local);
 }
 
 static bool may_begin(const struct fp_mount_queues *q, const struct fp_mount_queue *queue)
@@ -134,13 +142,13 @@ struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q)
     TAILQ_INSERT_TAIL(&q->all, queue, link);
     w = TAILQ_FIRST(&queue->waiting);
     take_out(q, w);
-    queue->working++;
+    set_working(q, queue, queue->working + 1);
     return w;
 }
 
 void fp_mount_queues_put_back(struct fp_mount_queues *q, struct fp_waiting *w)
 {
-    w->queue->working--;
+    set_working(q, w->queue, w->queue->working - 1);
     insert(q, w, true);
 }
 
@@ -162,7 +170,7 @@ struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mo
     return w != NULL ? cancel(q, w) : NULL;
 }
 
-/* The first walk that waits and is no probe; NULL: there is none. */
+/* The first walk that waits and is no probe; NULL if there is none. */
 static struct fp_waiting *first_walk(const struct fp_mount_queue *queue)
 {
     struct fp_waiting *w;
@@ -198,8 +206,8 @@ fp_status fp_mount_queues_move(struct fp_mount_queues *q, struct fp_waiting *w, 
 
     if (to == NULL)
         return FP_NOMEM;
-    to->working++;
-    from->working--;
+    set_working(q, to, to->working + 1);
+    set_working(q, from, from->working - 1);
     w->queue = to;
     drop_if_empty(q, from);
     return FP_OK;
@@ -217,7 +225,7 @@ void fp_mount_queues_left(struct fp_mount_queues *q, struct fp_waiting *w)
     struct fp_mount_queue *queue = w->queue;
 
     w->queue = NULL;
-    queue->working--;
+    set_working(q, queue, queue->working - 1);
     drop_if_empty(q, queue);
 }
 

@@ -38,8 +38,10 @@ struct fp_mount_limits {
 
 struct fp_mount_queues {
     TAILQ_HEAD(, fp_mount_queue) all; /* the first is the one whose turn is next */
+    struct fp_mount_queue *by_mount;
     struct fp_mount_limits limits;
     size_t waiting;
+    unsigned shared, not_local; /* workers: beyond the mounts' own ones, and at mounts that are no local file systems */
 };
 
 /* The limits may be changed later. */
@@ -56,10 +58,10 @@ fp_status fp_mount_queues_put(struct fp_mount_queues *q, uint32_t mount, struct 
 struct fp_waiting *fp_mount_queues_take(struct fp_mount_queues *q);
 /* The walk could not begin: it is the first of its queue again. */
 void fp_mount_queues_put_back(struct fp_mount_queues *q, struct fp_waiting *w);
-/* Takes out a walk that still waits for that mount; NULL: there is none. */
+/* Takes out a walk that still waits for that mount; NULL if there is none. */
 struct fp_waiting *fp_mount_queues_cancel(struct fp_mount_queues *q, uint32_t mount);
 /* Takes out a walk that still waits, of a mount where killed workers that hang have all places, or with all of
- * any mount.  A probe stays.  NULL: there is none. */
+ * any mount.  A probe stays.  NULL if there is none. */
 struct fp_waiting *fp_mount_queues_cancel_hopeless(struct fp_mount_queues *q, bool all);
 /* How many walks wait for that mount. */
 size_t fp_mount_queues_waiting(const struct fp_mount_queues *q, uint32_t mount);

@@ -29,6 +29,7 @@ struct walk {
     const struct fp_task *task;
     struct fp_node dir; /* the next name lies in it */
     unsigned links;     /* followed on the path so far */
+    unsigned names;     /* as in struct fp_symlink */
     bool at_end;        /* the step is the path's last */
     struct fp_answer *a;
     struct fp_walk_result *result;
@@ -118,9 +119,9 @@ static fp_status look_at_end(const struct walk *w, struct fp_node *node, struct 
 }
 
 /* node: a link in the directory; becomes its target.  *links_r: the links of the whole path by then. */
-static fp_status follow(const struct walk *w, struct fp_node *node, bool passed, unsigned *links_r)
+static fp_status follow(struct walk *w, struct fp_node *node, bool passed, unsigned *links_r)
 {
-    const struct fp_symlink symlink = { w->r, &w->dir, w->result, w->a->n_steps, w->links, passed };
+    const struct fp_symlink symlink = { w->r, &w->dir, w->result, w->a->n_steps, w->links, &w->names, passed };
 
     return fp_symlink_follow(&symlink, node, links_r);
 }
@@ -339,7 +340,7 @@ static fp_status finish(struct walk *w)
 
 /* ---- access files ---- */
 
-static fp_status follow_and_look(const struct walk *w, struct fp_node *node, struct fp_meta *m)
+static fp_status follow_and_look(struct walk *w, struct fp_node *node, struct fp_meta *m)
 {
     unsigned links;
     fp_status st = follow(w, node, false, &links);
@@ -349,7 +350,7 @@ static fp_status follow_and_look(const struct walk *w, struct fp_node *node, str
 
 /* Looks in a watched directory.  The file is watched, too, and the names that a link to it
  * traverses, since both may change without the directory. */
-static fp_status look_and_watch(const struct walk *w, const char *name, struct fp_meta *m)
+static fp_status look_and_watch(struct walk *w, const char *name, struct fp_meta *m)
 {
     struct fp_node node = { .fd = fp_call_openat(w->dir.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC) };
     fp_status st = node.fd != -1 ? look(w, &node, false, m) : fp_why_not_opened();
@@ -375,7 +376,7 @@ static fp_status look_by_name(const struct walk *w, const char *name, struct fp_
 }
 
 /* Looks for access files in w->dir, which the answer's next step leads to. */
-static void look_for_names(const struct walk *w)
+static void look_for_names(struct walk *w)
 {
     const struct fp_names *names = &w->task->names;
     struct fp_step *s = &w->a->steps[w->a->n_steps];

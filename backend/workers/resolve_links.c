@@ -16,6 +16,8 @@
 #include "workers/calls.h"
 #include "workers/resolver.h"
 
+#define NAMES 4096u /* that a walk may take by links, as many as a text can have: 40 links can have 80,000 */
+
 struct symlink_walk {
     const struct fp_symlink *link;
     struct fp_node at; /* where the link has led so far */
@@ -66,7 +68,7 @@ static fp_status enter_link(struct symlink_walk *w, int fd, bool more)
     return w->at.fd == -1 ? FP_BUSY : FP_OK;
 }
 
-/* Cuts the next name off; NULL: there is none.  *more_r: something follows, and
+/* Cuts the next name off; NULL if there is none.  *more_r: something follows, and
  * be it a slash, so that it must be a directory. */
 static const char *next_name(struct symlink_walk *w, bool *more_r)
 {
@@ -155,6 +157,8 @@ static fp_status take_name(struct symlink_walk *w, const char *name, bool more)
     bool is_directory;
     int fd;
 
+    if (++*w->link->names > NAMES)
+        return FP_REFUSED;
     fp_resolver_at(w->link->resolver, w->at.mount);
     if (fp_resolver_is_process(w->link->resolver, &w->at, name))
         return FP_REFUSED;

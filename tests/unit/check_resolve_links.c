@@ -261,6 +261,28 @@ START_TEST(very_long_texts)
 }
 END_TEST
 
+/* One after the other they have more names than a walk takes, though the kernel follows them in milliseconds. */
+START_TEST(many_very_long_texts)
+{
+    char *text = malloc(PATH_MAX), name[16];
+
+    unit_write_file(in_dir("file"), "content");
+    make_link("file", "l0");
+    for (int i = 1; i <= 3; i++) {
+        snprintf(name, sizeof(name), "l%d", i - 1);
+        for (int k = 0; k < 4080; k += 2)
+            memcpy(text + k, "./", 2);
+        memcpy(text + 4080, name, strlen(name) + 1);
+        snprintf(name, sizeof(name), "l%d", i);
+        make_link(text, name);
+        ck_assert_int_eq(access(in_dir(name), R_OK), 0);
+        resolve_as_asked(name, (struct fp_task){ .base_len = 0 });
+        ck_assert_int_eq((int)answer.status, i < 3 ? FP_OK : FP_REFUSED);
+    }
+    free(text);
+}
+END_TEST
+
 /* Texts add up while some is left of each. */
 START_TEST(long_texts_behind_one_another)
 {
@@ -486,6 +508,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, as_many_links_on_a_whole_path);
     tcase_add_test(t, as_many_links_to_an_access_file);
     tcase_add_loop_test(t, very_long_texts, 0, 2);
+    tcase_add_test(t, many_very_long_texts);
     tcase_add_test(t, long_texts_behind_one_another);
     tcase_add_test(t, names_that_are_too_long);
     t = add_case(s, "rights");
