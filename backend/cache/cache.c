@@ -35,9 +35,10 @@ void fp_cache_set_content(struct fp_cache *c, const struct fp_cache_content *con
 struct fp_cache *fp_cache_create(const struct fp_cache_limits *limits, const struct fp_cache_deps *deps)
 {
     struct fp_cache *c = calloc(1, sizeof(*c));
+    const struct fp_dependencies_deps on = { deps->forget, deps->ctx, fp_entry_lose, c, deps->now_ms };
 
     if (c != NULL)
-        c->dependencies = fp_dependencies_create(deps->forget, deps->ctx, deps->now_ms);
+        c->dependencies = fp_dependencies_create(&on);
     if (c == NULL || c->dependencies == NULL) {
         free(c);
         return NULL;
@@ -136,8 +137,8 @@ static void fill_answer(struct fp_cache *c, struct fp_entry *end, unsigned n, st
     a->may_look = end->parent != NULL && end->parent->validity.traits.local && end->parent->validity.stale_ms == 0;
 }
 
-/* True if a question about the file needs a walk that opens it. The walk's own result has what it opened; while the
- * file system does not answer there is none to be had. */
+/* True if a question about the file needs a walk that opens it. The walk's own result has what it opened. While the
+ * file system does not answer, nothing can be opened. */
 static bool is_to_be_opened(const struct fp_entry *e, enum fp_ask ask)
 {
     return fp_entry_is_file(e)
@@ -234,7 +235,7 @@ static bool is_old(const struct fp_entry *dir, uint64_t now_ms)
 
 /*
  * The moment from which on the names in the directory are known well enough for a walk to that path, or 0. On NFS a
- * walk asks for the times of the directory where it begins, unless they are known. What a walk finds counts from
+ * walk asks for the times of the directory where it begins, unless they are known. The result of a walk counts from
  * that moment on, so that all changes show in time.
  */
 static uint64_t asked_ms(const struct fp_cache *c, const struct fp_entry *dir, const char *path, size_t len)
@@ -417,7 +418,7 @@ void fp_cache_evict_watched(struct fp_cache *c, size_t n)
     fp_cache_verify(c);
 }
 
-/* ---- what an operator may know ---- */
+/* ---- for operators ---- */
 
 static enum fp_cache_state state_of(const struct fp_entry *e, uint64_t now_ms)
 {

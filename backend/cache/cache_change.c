@@ -140,6 +140,38 @@ static void on_object_gone(void *ctx, void *owner)
     close_file(ev->c, e);
 }
 
+void fp_entry_lose(void *ctx, void *owner, struct fp_dependency *s)
+{
+    struct fp_cache *c = ctx;
+    struct fp_entry *e = owner;
+    const size_t before = fp_entry_bytes(e);
+
+    if (e->own == s)
+        e->own = NULL;
+    fp_dependencies_drop_one(c->dependencies, &e->dependencies, s);
+    c->bytes += fp_entry_bytes(e) - before;
+    e->generation = ++c->last_generation;
+    fp_entry_invalidate(c, e);
+    close_file(c, e);
+}
+
+/* A tenant can lead as many paths as he likes to an object: by links, or to his own by many names for a file. All other
+ * paths to it are mounts of root's. */
+static bool is_one_of_many(const void *owner, const struct fp_dependency *s)
+{
+    const struct fp_entry *e = owner;
+
+    return s != e->own || e->linked || (!fp_entry_is_dir(e) && e->self.nlink > 1);
+}
+
+static void on_crowded(void *ctx, const struct fp_watch_key *key)
+{
+    struct fp_cache *c = ctx;
+
+    fp_dependencies_lose(c->dependencies, key, is_one_of_many);
+    fp_cache_verify(c);
+}
+
 static void on_unwatched(void *ctx, const struct fp_watch_key *key)
 {
     struct fp_cache *c = ctx;
@@ -274,8 +306,8 @@ static bool find(void *ctx, const struct fp_watch_key *key, struct fp_watched *w
     return true;
 }
 
-const struct fp_change_ops fp_cache_change_ops = { on_changed,   on_unwatched, on_lost,
-                                                   on_remounted, is_needed,    find };
+const struct fp_change_ops fp_cache_change_ops = { on_changed,   on_crowded, on_unwatched, on_lost,
+                                                   on_remounted, is_needed,  find };
 
 void fp_cache_set_report_changed(struct fp_cache *c, fp_cache_report_changed *report_changed, void *ctx)
 {

@@ -34,7 +34,7 @@ enum fp_opened {
     FP_OPENED_LENT    /* for those that had asked, as it may not be held open: each question needs a walk */
 };
 
-/* Who hears of an entry's use, each by itself (as the readers of lease_table.h do). */
+/* The readers of an entry's use. Each hears of it by itself (as those of lease_table.h do). */
 enum fp_use_reader { FP_USE_EVICTION = 1, FP_USE_REFRESH = 2, FP_USE_AHEAD = 4, FP_USE_ALL = 7 };
 
 /* Whether an entry that has expired is looked at before somebody asks for it. */
@@ -56,7 +56,7 @@ struct fp_entry {
     LIST_ENTRY(fp_entry) sibling;   /* with "/": none */
     size_t below;                   /* how many entries below it are not purged */
     uint64_t purge;                 /* the last tree purge before it was made */
-    uint64_t purged_below;          /* the last tree purge of it: what lies below and is older is purged */
+    uint64_t purged_below;          /* the last tree purge of it: older entries below are purged */
     TAILQ_ENTRY(fp_entry) purging;  /* while something below it may be purged and still there */
     uint64_t generation;                /* changes when this becomes another object;
                                      0: nothing is known */
@@ -70,7 +70,7 @@ struct fp_entry {
     bool inside_changed;                /* a directory's own size, times, number of links */
     struct fp_validity validity;        /* of what it leads to */
     struct fp_timer refresh;            /* when to see whether it is in use, and to walk again */
-    uint8_t owed;                       /* who has still to hear that it was used: by a question, or by a lease */
+    uint8_t owed;                       /* readers that have not heard yet that a question or a lease used it */
     enum fp_ahead ahead;
     uint8_t questions; /* that the next look ahead takes */
     uint8_t in_vain;   /* looks ahead since the last that was followed by a use */
@@ -173,7 +173,7 @@ struct fp_entry *fp_entry_find(const struct fp_cache *c, const char *path, size_
 #define FP_ENTRIES_FOREACH(e, c) \
     for ((e) = (struct fp_entry *)fp_index_first(&(c)->entries); (e) != NULL; \
          (e) = (struct fp_entry *)fp_index_next(&(c)->entries, &(e)->indexed))
-/* The path's entry, or the deepest above it; NULL: there is none.  Every entry but "/" has a
+/* The path's entry, or the deepest above it; NULL if there is none.  Every entry but "/" has a
  * parent, so the search goes from "/" down and stops at the first path that has no entry.
  * So strangers' paths cost only as much as is known of them, FP_MAX_STEPS hashes at most. */
 struct fp_entry *fp_entry_find_nearest(const struct fp_cache *c, const char *path, size_t len);
@@ -189,7 +189,7 @@ bool fp_entry_is_watched(const struct fp_entry *e);
 bool fp_entry_is_dir(const struct fp_entry *e);
 bool fp_entry_is_file(const struct fp_entry *e);
 enum fp_kind fp_entry_kind(const struct fp_entry *e);
-/* The watch on the entry's target; NULL: there is none, or it has ended. */
+/* The watch on the entry's target; NULL if there is none, or it has ended. */
 const struct fp_watch_key *fp_entry_own_key(const struct fp_entry *e);
 /* True if the metadata, the entry's own or its target's, had settled at that moment (fp_now_ms()): by this
  * machine's clock, and by that of the file's server. */
@@ -228,12 +228,12 @@ void fp_entry_drop_fd(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_trim_open_dirs(struct fp_cache *c);
 /* Notes that a walk begins at the open directory. */
 void fp_entry_use_open_dir(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms);
-/* Frees the list of access files; what the entry takes is counted by the caller. */
+/* Frees the list of access files. The caller counts the entry's memory. */
 void fp_entry_forget_access(struct fp_entry *e);
 /* Forgets everything about the entry, which stays. */
 void fp_entry_wipe(struct fp_cache *c, struct fp_entry *e);
 
-/* The slot of a directory's leases that end in it; FP_NO_SLOT when there is none. */
+/* The slot of a directory's leases that end in it; FP_NO_SLOT if there is none. */
 uint32_t fp_entry_end_slot(struct fp_cache *c, struct fp_entry *e);
 /* Makes the entry, and leases on it, valid for ttl_ms from seen_ms. */
 void fp_entry_validate(struct fp_cache *c, struct fp_entry *e);
@@ -241,18 +241,18 @@ void fp_entry_validate(struct fp_cache *c, struct fp_entry *e);
 void fp_entry_end_leases_at(struct fp_cache *c, struct fp_entry *e);
 /* and also the answer for paths that pass it. */
 void fp_entry_end_leases(struct fp_cache *c, struct fp_entry *e);
-/* As fp_cache_take_refresh(); NULL: there is none. */
+/* As fp_cache_take_refresh(); NULL if there is none. */
 struct fp_entry *fp_entry_take_refresh(struct fp_cache *c, uint64_t now_ms, unsigned *looks, fp_cache_room *room,
                                        const void *ctx);
 
-/* The entry, or the nearest one above it, whose mount is known; NULL: there is none, or e is NULL. */
+/* The entry, or the nearest one above it, whose mount is known; NULL if there is none, or e is NULL. */
 const struct fp_entry *fp_entry_on_mount(const struct fp_entry *e);
 /* From when on, in fp_now_ms(), a use of the entry counts for its refresh. */
 uint64_t fp_entry_counts_ms(const struct fp_entry *e);
 /* True if its time is over, and no change was reported. */
 bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms);
-/* The entry was asked for, but had expired.  Has those refreshed that were asked for after it and have expired, too, if
- * they are worth it: what was asked for together will be again.  Visits FP_CACHE_AHEAD entries at most. */
+/* The entry was asked for, but had expired.  Has those refreshed that were asked for after it and have expired too, if
+ * they are worth it: they will probably be asked for together again.  Visits FP_CACHE_AHEAD entries at most. */
 void fp_entry_look_ahead(struct fp_cache *c, struct fp_entry *e, uint64_t now_ms);
 /* True if a client asked for the entry, or used a lease on it, since it was seen. */
 bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);
@@ -260,6 +260,8 @@ bool fp_entry_is_used(struct fp_cache *c, struct fp_entry *e);
 bool fp_entry_take_use(struct fp_cache *c, struct fp_entry *e);
 /* To be called when a change was reported. */
 void fp_entry_invalidate(struct fp_cache *c, struct fp_entry *e);
+/* As fp_dependencies_deps.lose() asks; ctx: the cache, owner: an entry, which the next walk brings back. */
+void fp_entry_lose(void *ctx, void *owner, struct fp_dependency *s);
 
 /* ---- purging, and the end of an entry: cache_purge.c ---- */
 
@@ -282,13 +284,13 @@ void fp_entry_evict(struct fp_cache *c, struct fp_entry *e);
 #define FP_SIEVE_VISITS 128 /* of one eviction: children can set marks as fast as the hand clears them */
 
 /* Closes a file: its metadata stay known, and leases on them go on.  The next question about it needs a walk,
- * but clients open files of this machine by themselves.  False: there is none. */
+ * but clients open files of this machine by themselves.  False if there is none. */
 bool fp_entry_close_file(struct fp_cache *c);
 /* Evicts an entry whose end makes room for that kind; false: none could go. */
 bool fp_entry_evict_for(struct fp_cache *c, enum fp_kind kind);
 /* Evicts an entry for the memory that it takes; false: none could go. */
 bool fp_entry_evict_any(struct fp_cache *c);
-/* Looks at one entry, and evicts it if inotify watches it and it is not in use; false: there is none. */
+/* Looks at one entry, and evicts it if inotify watches it and it is not in use; false if there is none. */
 bool fp_entry_look_for_watch(struct fp_cache *c);
 /* Evicts all that is over the limits. */
 void fp_entry_trim(struct fp_cache *c);

@@ -19,7 +19,7 @@
 #define ANY_NAME "/"
 #define GONE     "//"
 
-LIST_HEAD(dependencies, fp_dependency);
+TAILQ_HEAD(dependencies, fp_dependency); /* the newest first */
 
 /* A watched directory or file. */
 struct watch_object {
@@ -41,7 +41,7 @@ struct name {
 
 struct fp_dependency {
     struct fp_dependency *next; /* the same owner's */
-    LIST_ENTRY(fp_dependency) of_object, of_name;
+    TAILQ_ENTRY(fp_dependency) of_object, of_name;
     struct watch_object *object;
     struct name *name; /* NULL: the object itself */
     void *owner;
@@ -49,24 +49,19 @@ struct fp_dependency {
 
 struct fp_dependencies {
     struct fp_index objects, names;
-    void (*forget)(void *ctx, const struct fp_watch_key *key);
-    void *ctx;
-    uint64_t (*now_ms)(void);
+    struct fp_dependencies_deps deps;
     uint64_t lost_ms;      /* when everything may have changed, */
     uint64_t remounted_ms; /* and when mounts did */
     struct fp_recent_changes recent;
 };
 
-struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
-                                               void *ctx, uint64_t (*now_ms)(void))
+struct fp_dependencies *fp_dependencies_create(const struct fp_dependencies_deps *deps)
 {
     struct fp_dependencies *w = fp_memory_take_zeroed(1, sizeof(*w));
 
     if (w == NULL)
         return NULL;
-    w->forget = forget;
-    w->ctx = ctx;
-    w->now_ms = now_ms;
+    w->deps = *deps;
     return w;
 }
 
@@ -127,8 +122,8 @@ const struct fp_watch_key *fp_dependencies_find(const struct fp_dependencies *w,
 
     if (object == NULL)
         return NULL;
-    *itself_r = !LIST_EMPTY(&object->on_itself);
-    s = *itself_r ? LIST_FIRST(&object->on_itself) : LIST_FIRST(&object->on_names);
+    *itself_r = !TAILQ_EMPTY(&object->on_itself);
+    s = *itself_r ? TAILQ_FIRST(&object->on_itself) : TAILQ_FIRST(&object->on_names);
     *owner_r = s->owner;
     return &object->key;
 }
@@ -157,7 +152,7 @@ static uint64_t recent_hash(const struct fp_watch_key *key, const char *name, si
 
 static void note(struct fp_dependencies *w, const struct fp_watch_key *key, const char *name, size_t len)
 {
-    fp_recent_changes_note(&w->recent, recent_hash(key, name, len), w->now_ms());
+    fp_recent_changes_note(&w->recent, recent_hash(key, name, len), w->deps.now_ms());
 }
 
 static bool is_noted(const struct fp_dependencies *w, const struct fp_watch_key *key, const char *name,
@@ -186,12 +181,12 @@ bool fp_dependencies_any_happened(const struct fp_dependencies *w, const struct 
 
 void fp_dependencies_lost(struct fp_dependencies *w)
 {
-    w->lost_ms = w->now_ms();
+    w->lost_ms = w->deps.now_ms();
 }
 
 void fp_dependencies_remounted(struct fp_dependencies *w, const char *point)
 {
-    w->remounted_ms = w->now_ms();
+    w->remounted_ms = w->deps.now_ms();
     if (point != NULL)
         fp_recent_changes_note(&w->recent, fp_keyed_hash_whole(point, strlen(point)), w->remounted_ms);
 }
@@ -227,6 +222,8 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
     if (object == NULL)
         return NULL;
     object->key = *key;
+    TAILQ_INIT(&object->on_itself);
+    TAILQ_INIT(&object->on_names);
     if (!fp_index_add(&w->objects, &object->indexed, fp_keyed_hash(object->key.bytes, object->key.len))) {
         free(object);
         return NULL;
@@ -238,14 +235,14 @@ static struct watch_object *get_object(struct fp_dependencies *w, const struct f
 static void give_up(struct fp_dependencies *w, const struct fp_watch_key *key)
 {
     note(w, key, GONE, sizeof(GONE) - 1);
-    if (w->forget != NULL)
-        w->forget(w->ctx, key);
+    if (w->deps.forget != NULL)
+        w->deps.forget(w->deps.forget_ctx, key);
 }
 
 /* Drops the object if nothing depends on it. */
 static void drop_object_if_unused(struct fp_dependencies *w, struct watch_object *object)
 {
-    if (!LIST_EMPTY(&object->on_itself) || !LIST_EMPTY(&object->on_names))
+    if (!TAILQ_EMPTY(&object->on_itself) || !TAILQ_EMPTY(&object->on_names))
         return;
     if (!object->gone) {
         fp_index_remove(&w->objects, &object->indexed);
@@ -271,6 +268,7 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     if (n == NULL)
         return NULL;
     n->key_len = name_key(n->key, object, name, len);
+    TAILQ_INIT(&n->dependencies);
     if (!fp_index_add(&w->names, &n->indexed, fp_keyed_hash(n->key, n->key_len))) {
         free(n);
         return NULL;
@@ -278,13 +276,22 @@ static struct name *get_name(struct fp_dependencies *w, struct watch_object *obj
     return n;
 }
 
-/* How many dependencies an event on the object, or on the name in it, concerns; NULL: no memory. */
-static unsigned *counter_of(struct fp_dependencies *w, struct fp_dependency *s, const char *name, size_t len)
+/* How many an event on the object concerns, or one on the dependency's name in it. */
+static unsigned *number_of(struct fp_dependency *s)
 {
-    if (name == NULL)
-        return &s->object->n_on_itself;
-    s->name = get_name(w, s->object, name, len);
-    return s->name != NULL ? &s->name->n : NULL;
+    return s->name != NULL ? &s->name->n : &s->object->n_on_itself;
+}
+
+/* The oldest of them gives its place to a dependency of that owner. */
+static void make_room(const struct fp_dependencies *w, struct fp_dependency *s, const void *owner)
+{
+    struct fp_dependency *oldest = s->name != NULL ? TAILQ_LAST(&s->name->dependencies, dependencies)
+                                                   : TAILQ_LAST(&s->object->on_itself, dependencies);
+
+    while (oldest != NULL && oldest->owner == owner)
+        oldest = s->name != NULL ? TAILQ_PREV(oldest, dependencies, of_name) : TAILQ_PREV(oldest, dependencies, of_object);
+    if (oldest != NULL)
+        w->deps.lose(w->deps.lose_ctx, oldest->owner, oldest);
 }
 
 struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
@@ -292,22 +299,23 @@ struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_d
                                           size_t len)
 {
     struct fp_dependency *s = fp_memory_take_zeroed(1, sizeof(*s));
-    unsigned *n = NULL;
 
     if (s != NULL)
         s->object = get_object(w, key);
-    if (s != NULL && s->object != NULL)
-        n = counter_of(w, s, name, len);
-    if (n == NULL || *n == FP_MAX_DEPENDENTS) {
+    if (s != NULL && s->object != NULL && name != NULL)
+        s->name = get_name(w, s->object, name, len);
+    if (s == NULL || s->object == NULL || (name != NULL && s->name == NULL)) {
         if (s != NULL && s->object != NULL)
             drop_object_if_unused(w, s->object);
         free(s);
         return NULL;
     }
-    ++*n;
+    if (*number_of(s) == FP_MAX_DEPENDENTS)
+        make_room(w, s, owner);
+    ++*number_of(s);
     if (name != NULL)
-        LIST_INSERT_HEAD(&s->name->dependencies, s, of_name);
-    LIST_INSERT_HEAD(name != NULL ? &s->object->on_names : &s->object->on_itself, s, of_object);
+        TAILQ_INSERT_HEAD(&s->name->dependencies, s, of_name);
+    TAILQ_INSERT_HEAD(name != NULL ? &s->object->on_names : &s->object->on_itself, s, of_object);
     s->owner = owner;
     s->next = *dependencies;
     *dependencies = s;
@@ -316,13 +324,11 @@ struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_d
 
 static void drop(struct fp_dependencies *w, struct fp_dependency *s)
 {
-    LIST_REMOVE(s, of_object);
-    if (s->name == NULL)
-        s->object->n_on_itself--;
+    --*number_of(s);
+    TAILQ_REMOVE(s->name != NULL ? &s->object->on_names : &s->object->on_itself, s, of_object);
     if (s->name != NULL) {
-        s->name->n--;
-        LIST_REMOVE(s, of_name);
-        if (LIST_EMPTY(&s->name->dependencies)) {
+        TAILQ_REMOVE(&s->name->dependencies, s, of_name);
+        if (TAILQ_EMPTY(&s->name->dependencies)) {
             fp_index_remove(&w->names, &s->name->indexed);
             free(s->name);
         }
@@ -331,13 +337,24 @@ static void drop(struct fp_dependencies *w, struct fp_dependency *s)
     free(s);
 }
 
-void fp_dependencies_move(struct fp_dependency **from, struct fp_dependency *s, struct fp_dependency **to)
+static void take_off(struct fp_dependency **from, const struct fp_dependency *s)
 {
     while (*from != s)
         from = &(*from)->next;
     *from = s->next;
+}
+
+void fp_dependencies_move(struct fp_dependency **from, struct fp_dependency *s, struct fp_dependency **to)
+{
+    take_off(from, s);
     s->next = *to;
     *to = s;
+}
+
+void fp_dependencies_drop_one(struct fp_dependencies *w, struct fp_dependency **dependencies, struct fp_dependency *s)
+{
+    take_off(dependencies, s);
+    drop(w, s);
 }
 
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies)
@@ -375,7 +392,7 @@ static void each_on_itself(const struct watch_object *object, fp_dependencies_ea
 {
     const struct fp_dependency *s;
 
-    LIST_FOREACH(s, &object->on_itself, of_object)
+    TAILQ_FOREACH(s, &object->on_itself, of_object)
         each(ctx, s->owner);
 }
 
@@ -396,7 +413,7 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
     n = find_name(w, object, name, len);
     if (n == NULL)
         return;
-    LIST_FOREACH(s, &n->dependencies, of_name)
+    TAILQ_FOREACH(s, &n->dependencies, of_name)
         on_name(ctx, s->owner);
 }
 
@@ -406,7 +423,7 @@ static void each_there(const struct watch_object *object, fp_dependencies_each *
     const struct fp_dependency *s;
 
     each_on_itself(object, on_object, ctx);
-    LIST_FOREACH(s, &object->on_names, of_object)
+    TAILQ_FOREACH(s, &object->on_names, of_object)
         on_name(ctx, s->owner);
 }
 
@@ -418,6 +435,43 @@ void fp_dependencies_all_changed(struct fp_dependencies *w, const struct fp_watc
     note(w, key, "", 0);
     if (object != NULL)
         each_there(object, on_object, on_name, ctx);
+}
+
+/* most: after the last one the object may be gone. */
+static size_t lose_chosen(const struct fp_dependencies *w, struct dependencies *list, size_t most, fp_dependencies_choose *choose)
+{
+    struct fp_dependency *s = TAILQ_FIRST(list), *next;
+    size_t n = 0;
+
+    for (; n < most && s != NULL; s = next) {
+        next = TAILQ_NEXT(s, of_object);
+        if (!choose(s->owner, s))
+            continue;
+        n++;
+        w->deps.lose(w->deps.lose_ctx, s->owner, s);
+    }
+    return n;
+}
+
+static size_t count_chosen(const struct dependencies *list, fp_dependencies_choose *choose)
+{
+    const struct fp_dependency *s;
+    size_t n = 0;
+
+    TAILQ_FOREACH(s, list, of_object)
+        n += choose(s->owner, s);
+    return n;
+}
+
+void fp_dependencies_lose(struct fp_dependencies *w, const struct fp_watch_key *key, fp_dependencies_choose *choose)
+{
+    struct watch_object *object = find_object(w, key);
+    size_t n = object != NULL ? count_chosen(&object->on_itself, choose) + count_chosen(&object->on_names, choose) : 0;
+
+    if (n > 0)
+        n -= lose_chosen(w, &object->on_itself, n, choose);
+    if (n > 0)
+        lose_chosen(w, &object->on_names, n, choose);
 }
 
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,

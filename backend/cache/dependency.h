@@ -18,26 +18,35 @@ struct fp_dependencies;
 /* The dependency of an owner on an object, or on a name in it. */
 struct fp_dependency;
 
-/* forget (or NULL) is called when no dependency on a key is left; now_ms is a clock. */
-struct fp_dependencies *fp_dependencies_create(void (*forget)(void *ctx, const struct fp_watch_key *key),
-                                               void *ctx, uint64_t (*now_ms)(void));
+struct fp_dependencies_deps {
+    /* No dependency on the key is left; NULL: nobody wants to know. */
+    void (*forget)(void *ctx, const struct fp_watch_key *key);
+    void *forget_ctx;
+    /* The owner gets no more reports by that dependency, and has to drop it (fp_dependencies_drop_one()). */
+    void (*lose)(void *ctx, void *owner, struct fp_dependency *s);
+    void *lose_ctx;
+    uint64_t (*now_ms)(void);
+};
+
+struct fp_dependencies *fp_dependencies_create(const struct fp_dependencies_deps *deps);
 /* To be called when no dependency is left. */
 void fp_dependencies_destroy(struct fp_dependencies **w);
 
-/* How many owners may depend on one object, and on one name in it: so many an event may concern. */
+/* How many dependencies there may be on one object, and on one name in it: so many an event may concern. */
 #define FP_MAX_DEPENDENTS 4096u
 
 /*
  * Puts a dependency of the owner's in front of *dependencies: on the name, or with NULL
- * on the object itself.  NULL when out of memory, or when there are FP_MAX_DEPENDENTS: then the
- * owner gets no reports of changes there.
+ * on the object itself.  Where there are FP_MAX_DEPENDENTS, the oldest of another owner is lost.  NULL when out of
+ * memory: then the owner gets no reports of changes there.
  */
 struct fp_dependency *fp_dependencies_add(struct fp_dependencies *w, struct fp_dependency **dependencies,
                                           void *owner, const struct fp_watch_key *key, const char *name,
                                           size_t len);
 /* Moves one of *from to *to, which are the same owner's. */
 void fp_dependencies_move(struct fp_dependency **from, struct fp_dependency *s, struct fp_dependency **to);
-/* Drops all of them and leaves NULL. */
+/* Drops one of them, and all of them, which leaves NULL. */
+void fp_dependencies_drop_one(struct fp_dependencies *w, struct fp_dependency **dependencies, struct fp_dependency *s);
 void fp_dependencies_drop(struct fp_dependencies *w, struct fp_dependency **dependencies);
 
 /* The key; NULL once its watch has ended. */
@@ -63,6 +72,10 @@ void fp_dependencies_changed(struct fp_dependencies *w, const struct fp_watch_ke
 /* The object has changed, and any name in it may have. Calls the callbacks for each owner with a dependency there. */
 void fp_dependencies_all_changed(struct fp_dependencies *w, const struct fp_watch_key *key,
                                  fp_dependencies_each *on_object, fp_dependencies_each *on_name, void *ctx);
+
+typedef bool fp_dependencies_choose(const void *owner, const struct fp_dependency *s);
+/* The owners lose those dependencies on the object, and on names in it. */
+void fp_dependencies_lose(struct fp_dependencies *w, const struct fp_watch_key *key, fp_dependencies_choose *choose);
 
 /* The watch has ended: calls the callbacks for each owner with a dependency there. */
 void fp_dependencies_gone(struct fp_dependencies *w, const struct fp_watch_key *key,

@@ -93,7 +93,9 @@ static void count_noise(struct fp_coherence *f, const struct fp_watch_key *key, 
         return;
     memcpy(&wd, key->bytes, sizeof(wd));
     what = fp_noise_count(f->noise, wd, replaced, entries, fp_now_ms());
-    if (what != FP_LEFT_OUT_NOT)
+    if (what == FP_LEFT_OUT_LINKED)
+        f->deps.ops->crowded(f->deps.ctx, key);
+    else if (what != FP_LEFT_OUT_NOT)
         leave_out(f, key, what);
 }
 

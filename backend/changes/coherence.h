@@ -34,13 +34,15 @@ struct fp_watched {
 /* A mount that came or went. */
 struct fp_remount {
     const char *point; /* "/" if it is not known where */
-    uint32_t mount;    /* its id: what is open there is closed; 0: unknown */
+    uint32_t mount;    /* its id: files that are open there are closed; 0: unknown */
 };
 
 /* The effects of a change. */
 struct fp_change_ops {
     /* As struct fp_watch_ops says (watch.h).  Returns how many entries it had to look at: that is what it costs. */
     size_t (*changed)(void *ctx, const struct fp_watch_key *key, const char *name, size_t len, bool replaced);
+    /* Too many entries are concerned for so many changes: those of which there may be many are to lose the key. */
+    void (*crowded)(void *ctx, const struct fp_watch_key *key);
     void (*unwatched)(void *ctx, const struct fp_watch_key *key);
     void (*lost)(void *ctx);
     /* Something was mounted or unmounted at these points. 0: something was mounted, and is gone again.  Returns

@@ -41,6 +41,7 @@ struct counter {
     int wd;
     uint64_t window;
     uint32_t names, others;
+    size_t visits; /* of entries */
     bool reported;
 };
 
@@ -127,7 +128,6 @@ static struct counter *counter_of(struct fp_noise *n, int wd)
 enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t entries, uint64_t now_ms)
 {
     const uint64_t window = now_ms / FP_NOISE_WINDOW_MS;
-    const uint32_t weight = 1 + (uint32_t)(entries / FP_NOISE_ENTRIES);
     struct counter *c;
     uint32_t most;
 
@@ -138,12 +138,17 @@ enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t e
     n->all += n->all < UINT32_MAX;
     c = counter_of(n, wd);
     if (names)
-        c->names += weight;
+        c->names++;
     else
-        c->others += weight;
+        c->others++;
+    c->visits += entries;
     most = n->all > FP_NOISE_ALL ? FP_NOISE_FEW : FP_NOISE_MANY;
-    if (c->reported || (c->names <= FP_NOISE_MANY && c->others <= most))
-        return FP_LEFT_OUT_NOT;
+    if (c->reported || (c->names <= FP_NOISE_MANY && c->others <= most)) {
+        if (c->visits <= FP_NOISE_VISITS)
+            return FP_LEFT_OUT_NOT;
+        c->visits = 0;
+        return FP_LEFT_OUT_LINKED;
+    }
     c->reported = true;
     return c->names > FP_NOISE_MANY ? FP_LEFT_OUT_WHOLLY : FP_LEFT_OUT_ATTRIBUTES;
 }

@@ -29,9 +29,9 @@
 #define FP_NOISE_ALL       4000u /* of all watches in a window: then */
 #define FP_NOISE_FEW       64u   /* of one are too many, but for names */
 
-/* Many links may lead to a directory, and an event there
- * concerns them all: it counts once more for so many entries. */
-#define FP_NOISE_ENTRIES 64u
+/* Many links may lead to a directory, and an event there concerns them all. Anybody can make such links, so the events
+ * are not too many for that. After so many visits of entries in a window, only the links' entries are left out. */
+#define FP_NOISE_VISITS (64u * FP_NOISE_MANY)
 
 /* How long a directory or file is left out: at first, and at most. */
 #define FP_NOISE_FIRST_MS 10000u
@@ -48,6 +48,7 @@
 
 enum fp_left_out {
     FP_LEFT_OUT_NOT,
+    FP_LEFT_OUT_LINKED,     /* the object is watched, but not for entries that links, or many names of a file, lead to */
     FP_LEFT_OUT_ATTRIBUTES, /* of a directory its names are watched, of a file nothing */
     FP_LEFT_OUT_WHOLLY
 };
@@ -83,11 +84,11 @@ void fp_noise_destroy(struct fp_noise **n);
 /*
  * Counts an event of inotify's watch wd that concerned so many entries: of
  * a name that came or went (names), or of anything else.  FP_LEFT_OUT_NOT,
- * or once in a window, after too many events, how much is to be left out.
+ * or FP_LEFT_OUT_LINKED after too many entries, or once in a window, after too many events, how much is to be left out.
  */
 enum fp_left_out fp_noise_count(struct fp_noise *n, int wd, bool names, size_t entries, uint64_t now_ms);
 
-/* What is left out, and for how long. */
+/* Something that is left out, and for how long. */
 struct fp_noise_end {
     uint32_t ms; /* for so long; 0: nothing, as too many are left out */
     bool owner;  /* all that the object's owner owns, */

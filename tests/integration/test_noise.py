@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -28,6 +29,8 @@ HOT = "/home/b/site/page3.html"
 MANY = 3000                 # files of one tenant
 OWN = 256                   # of one owner's that may be left out at a time
 STRANGER = 12345            # a user of no other files
+CROWD = 4200                # links, more than may depend on one directory
+LEVELS = 30
 ELSEWHERE, AT_ONCE = 20_000, 100    # other files; of which so many change, again and again with a rest
 REST_S = 0.01
 DIRECTORIES, LINKS = 6, 2000    # until each is left out, its events concern some 32,000 entries
@@ -210,7 +213,58 @@ def test_many_links_to_directories_that_change(server, root):
     assert connection.ask("/home/b/site/page0.html").body == b"last"
     assert {connection.ask(path).body for path in paths} == {b"last"}
     wait_for(lambda: "FP0048" in server.daemon.log_text(), "the daemon to say so")
-    assert "/link0-" in server.daemon.log_text(), "FP0047 names a link to it"
+
+
+def test_links_of_another_tenant(lab, base):
+    """One tenant's links lead to another's directory, more than may depend on it; httpd refuses each. The other has leases, also
+    behind his own link and while names change in his directory."""
+    root = new_root(base, "crowded")
+    for path in ("b/page.html", "b/releases/1/page.html", "a/own.html"):
+        tree.put(root / path, "page")
+    (root / "b/current").symlink_to(root / "b/releases/1")
+    for number in range(CROWD):
+        (root / f"a/{number}").symlink_to(root / "b")
+        os.lchown(root / f"a/{number}", STRANGER, STRANGER)
+    server = lab.under_test("crowded", root, daemon_settings=settings(WATCHED),
+                            config=f"{NOTE_CONFIG}<Directory {root}>\nOptions SymLinksIfOwnerMatch\nAllowOverride All\n</Directory>\n")
+    connection = Quick(server.port)
+    assert {connection.ask(f"/a/{number}/page.html").status for number in range(CROWD)} == {403}
+    for path in ("/a/own.html", "/b/page.html", "/b/current/page.html"):
+        wait_for(lambda path=path: note(connection.ask(path)) == "lease", f"leases on {path}")
+        assert sum(note(connection.ask(path)) == "lease" for _ in range(100)) > 90, path
+    leases = 0
+    for _ in range(20):
+        tree.put(root / "b/new", "other")
+        os.rename(root / "b/new", root / "b/other.html")
+        assert connection.ask("/b/other.html").body == b"other"
+        connection.ask("/b/page.html")
+        leases += sum(note(connection.ask("/b/page.html")) == "lease" for _ in range(20))
+    assert leases > 300
+    assert server.daemon.counters()["noisy"] == 0
+
+
+def test_link_texts_of_many_names(lab, base):
+    """A directory's access file is behind forty links, each with a text of 2,000 names, and so is that of each directory below.
+    The other tenant's pages, unknown until then, are served, and no file system is taken for dead."""
+    root = new_root(base, "texts")
+    deep = root / "a"
+    for _ in range(LEVELS):
+        deep = deep / "d"
+        names = ["t", *(f"h{number}" for number in range(38)), ".htaccess"]
+        tree.put(deep / "t", "# nothing\n")
+        for end, name in itertools.pairwise(names):
+            (deep / name).symlink_to("./" * ((4090 - len(end)) // 2) + end)
+    tree.put(deep / "page.html", "deep")
+    for number in range(LEVELS):
+        tree.put(root / f"b/{number}/page.html", "other")
+    server = lab.under_test("texts", root, daemon_settings=settings(WATCHED),
+                            config=f"FlashpacheUnavailable 503\n{NOTE_CONFIG}<Directory {root}>\nAllowOverride All\n</Directory>\n")
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(lambda: Quick(server.port).ask("/a" + "/d" * LEVELS + "/page.html")) for _ in range(16)]
+        assert [Quick(server.port).ask(f"/b/{number}/page.html").body for number in range(LEVELS)] == [b"other"] * LEVELS
+        assert {each.result().body for each in asked} == {b"deep"}
+    assert "FP0044" not in server.daemon.log_text()
+    assert "FP0021" not in server.daemon.log_text()
 
 
 def touch_all(paths):

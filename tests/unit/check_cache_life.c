@@ -313,11 +313,12 @@ START_TEST(steps_by_which_a_client_looks)
 }
 END_TEST
 
-/* An event concerns no more entries than that: no answer about another one is given twice. */
+/* An event concerns no more entries than that: the oldest gives its place to the newest. */
 START_TEST(too_many_names_of_one_file)
 {
     const struct fp_cache_limits limits = { 2 * FP_MAX_DEPENDENTS, 10,       100,
                                             2 * FP_MAX_DEPENDENTS, SIZE_MAX, WATCHED_TTL };
+    struct fp_watch_key shared;
     char path[16];
 
     start(&limits, SLOTS);
@@ -327,14 +328,27 @@ START_TEST(too_many_names_of_one_file)
         result.step_watches[1].watch = key_of("/0", 2);
         insert(path);
     }
-    ck_assert_uint_eq(life("/0"), WATCHED_TTL);
-    ck_assert_uint_eq(life(path), 0);
-    /* A dependent that has a place keeps it. */
+    ck_assert_uint_eq(life(path), WATCHED_TTL);
+    ck_assert_uint_eq(life("/1"), WATCHED_TTL);
+    ck_assert_uint_eq(life("/0"), 0);
     kit_now_ms++;
     walk("/0", "df");
     result.step_watches[1].watch = key_of("/0", 2);
     insert("/0");
     ck_assert_uint_eq(life("/0"), WATCHED_TTL);
+    ck_assert_uint_eq(life("/1"), 0);
+    /* After too many visits, a path loses the file if there may be many of them. */
+    shared = key_of("/0", 2);
+    fp_cache_change_ops.crowded(cache, &shared);
+    ck_assert_uint_eq(life("/0"), WATCHED_TTL);
+    kit_now_ms++;
+    walk("/0", "df");
+    answer.steps[1].self.nlink = 2;
+    result.step_watches[1].watch = key_of("/0", 2);
+    insert("/0");
+    fp_cache_change_ops.crowded(cache, &shared);
+    ck_assert_uint_eq(life("/0"), 0);
+    ck_assert_uint_eq(life(path), WATCHED_TTL);
 }
 END_TEST
 

@@ -53,13 +53,32 @@ static void on_name(void *ctx, void *owner)
     tell('n', ctx, owner);
 }
 
+/* An owner, with all that it depends on. */
+struct owner {
+    struct fp_dependency *dependencies;
+};
+
+static unsigned n_lost;
+static const struct owner *last_lost;
+
+static void on_lose(void *ctx, void *owner, struct fp_dependency *s)
+{
+    struct owner *o = owner;
+
+    ck_assert_ptr_eq(ctx, &n_lost);
+    fp_dependencies_drop_one(watched, &o->dependencies, s);
+    last_lost = o;
+    n_lost++;
+}
+
 static void setup(void)
 {
     unit_init_hash();
     now = 1000;
-    watched = fp_dependencies_create(on_forget, &forgotten, clock_ms);
+    watched = fp_dependencies_create(
+        &(struct fp_dependencies_deps){ on_forget, &forgotten, on_lose, &n_lost, clock_ms });
     ck_assert_ptr_nonnull(watched);
-    told.n = forgotten.n = 0;
+    told.n = forgotten.n = n_lost = 0;
 }
 
 static void teardown(void)
@@ -76,11 +95,6 @@ static struct fp_watch_key key(int number)
     memcpy(k.bytes, &number, sizeof(number));
     return k;
 }
-
-/* An owner, with all that it depends on. */
-struct owner {
-    struct fp_dependency *dependencies;
-};
 
 static struct fp_dependency *add(struct owner *o, int number, const char *name)
 {
@@ -579,26 +593,57 @@ START_TEST(at_random)
 }
 END_TEST
 
-/* An event concerns a bounded number of owners. */
+/* An event concerns a bounded number of owners: the oldest gives way. */
 START_TEST(too_many_of_one)
 {
     static struct owner owners[FP_MAX_DEPENDENTS];
     const char *name = _i == 0 ? NULL : "name";
-    const struct fp_watch_key k = key(1);
     struct owner other = { NULL };
 
     for (unsigned i = 0; i < FP_MAX_DEPENDENTS; i++)
         add(&owners[i], 1, name);
-    ck_assert_ptr_null(
-        fp_dependencies_add(watched, &other.dependencies, &other, &k, name, name != NULL ? 4 : 0));
-    ck_assert_ptr_null(other.dependencies);
     add(&other, 1, "another");
     add(&other, 2, name);
-    drop(&owners[0]);
+    ck_assert_uint_eq(n_lost, 0);
     add(&other, 1, name);
+    ck_assert_uint_eq(n_lost, 1);
+    ck_assert_ptr_eq(last_lost, &owners[0]);
+    ck_assert_ptr_null(owners[0].dependencies);
+    /* An owner does not take its own place. */
+    add(&owners[1], 1, name);
+    ck_assert_uint_eq(n_lost, 2);
+    ck_assert_ptr_eq(last_lost, &owners[2]);
     ck_assert_pstr_eq(fp_dependencies_check(watched, FP_MAX_DEPENDENTS + 2), NULL);
     drop(&other);
     for (unsigned i = 1; i < FP_MAX_DEPENDENTS; i++)
+        drop(&owners[i]);
+}
+END_TEST
+
+static const struct owner *keeps;
+
+static bool is_other(const void *owner, const struct fp_dependency *s)
+{
+    return owner != keeps && s != NULL;
+}
+
+/* With the last of them the object goes. */
+START_TEST(some_lose_the_object)
+{
+    struct owner owners[4] = { { NULL } };
+    const struct fp_watch_key k = key(1), none = key(3);
+
+    for (unsigned i = 0; i < 4; i++)
+        add(&owners[i], 1, i % 2 == 0 ? NULL : "name");
+    add(&owners[0], 2, NULL);
+    keeps = _i == 0 ? NULL : &owners[_i - 1];
+    fp_dependencies_lose(watched, &none, is_other);
+    ck_assert_uint_eq(n_lost, 0);
+    fp_dependencies_lose(watched, &k, is_other);
+    ck_assert_uint_eq(n_lost, _i == 0 ? 4 : 3);
+    ck_assert_pstr_eq(fp_dependencies_check(watched, _i == 0 ? 1 : 2), NULL);
+    ck_assert_uint_eq(fp_dependencies_count(watched), _i == 0 ? 1 : 2);
+    for (unsigned i = 0; i < 4; i++)
         drop(&owners[i]);
 }
 END_TEST
@@ -616,6 +661,7 @@ static Suite *make_suite(void)
     tcase_add_test(t, names_that_are_too_long);
     tcase_add_test(t, stake_that_fails);
     tcase_add_loop_test(t, too_many_of_one, 0, 2);
+    tcase_add_loop_test(t, some_lose_the_object, 0, 5);
     t = unit_add_case(s, "giving_up", setup, teardown, 0);
     tcase_add_test(t, forgotten_once_when_the_last_goes);
     tcase_add_test(t, nothing_to_drop);

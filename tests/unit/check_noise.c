@@ -102,11 +102,17 @@ END_TEST
 
 START_TEST(events_that_concern_many_entries)
 {
-    concerned = FP_NOISE_ENTRIES - 1;
-    ck_assert_int_eq((int)events(1, true, FP_NOISE_MANY), (int)FP_LEFT_OUT_NOT);
-    concerned = FP_NOISE_ENTRIES;
-    ck_assert_int_eq((int)events(2, true, FP_NOISE_MANY / 2), (int)FP_LEFT_OUT_NOT);
-    ck_assert_int_eq((int)events(2, true, 1), (int)FP_LEFT_OUT_WHOLLY);
+    concerned = FP_NOISE_VISITS / 10;
+    for (unsigned turn = 0; turn < 2; turn++) {
+        ck_assert_int_eq((int)events(1, true, 10), (int)FP_LEFT_OUT_NOT);
+        ck_assert_int_eq((int)events(1, true, 1), (int)FP_LEFT_OUT_LINKED);
+    }
+    ck_assert_int_eq((int)events(1, false, 10), (int)FP_LEFT_OUT_NOT);
+    now_ms += FP_NOISE_WINDOW_MS;
+    ck_assert_int_eq((int)events(1, true, 10), (int)FP_LEFT_OUT_NOT);
+    concerned = 1;
+    ck_assert_int_eq((int)events(1, true, FP_NOISE_MANY - 10), (int)FP_LEFT_OUT_LINKED);
+    ck_assert_int_eq((int)events(1, true, 1), (int)FP_LEFT_OUT_WHOLLY);
 }
 END_TEST
 

@@ -26,7 +26,7 @@ const char *fp_dependency_list_check(const struct fp_dependencies *w,
             return "a dependency has another owner than the entry that lists it";
         if (object != (object->gone ? object : find_object(w, &object->key)))
             return "a dependency is on an object that is not in the table";
-        if (s->name != NULL && LIST_EMPTY(&s->name->dependencies))
+        if (s->name != NULL && TAILQ_EMPTY(&s->name->dependencies))
             return "a dependency is on a name that does not know it";
         found = found || (s == own && s->name == NULL);
     }
@@ -42,11 +42,11 @@ const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
          i = fp_index_next(&w->objects, i)) {
         const struct watch_object *object = (const struct watch_object *)i;
 
-        if (object->gone || (LIST_EMPTY(&object->on_itself) && LIST_EMPTY(&object->on_names)))
+        if (object->gone || (TAILQ_EMPTY(&object->on_itself) && TAILQ_EMPTY(&object->on_names)))
             return "nothing depends on an object that is watched";
-        LIST_FOREACH(s, &object->on_itself, of_object)
+        TAILQ_FOREACH(s, &object->on_itself, of_object)
             found += s->object == object && s->name == NULL;
-        LIST_FOREACH(s, &object->on_names, of_object)
+        TAILQ_FOREACH(s, &object->on_names, of_object)
             found += s->object == object && s->name != NULL;
     }
     if (found != n)
@@ -54,9 +54,9 @@ const char *fp_dependencies_check(const struct fp_dependencies *w, size_t n)
     for (const struct fp_indexed *i = fp_index_first(&w->names); i != NULL; i = fp_index_next(&w->names, i)) {
         const struct name *name = (const struct name *)i;
 
-        if (LIST_EMPTY(&name->dependencies))
+        if (TAILQ_EMPTY(&name->dependencies))
             return "nothing depends on a name that is known";
-        LIST_FOREACH(s, &name->dependencies, of_name) {
+        TAILQ_FOREACH(s, &name->dependencies, of_name) {
             if (s->name != name)
                 return "a name lists a dependency on another one";
         }
