@@ -50,7 +50,7 @@ struct flashpached {
     struct fp_listener *listener;
     struct fp_observer observer;
     struct fp_warm warm;
-    struct fp_fleet *fleet;     /* NULL: there is none */
+    struct fp_fleet *fleet;     /* NULL if there is none */
     struct fp_conf *fleet_conf; /* owns the fleet's settings; may be conf */
     struct fp_wakeups wakeups;
     struct fp_stats stats;

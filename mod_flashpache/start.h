@@ -14,12 +14,12 @@ bool fp_start_is_on(server_rec *s);
 /*
  * Returns the reason why the daemon's answers would differ from httpd's own, or NULL. httpd may see other
  * paths, have other rights from one request to the next, or have a capability that the daemon lacks. The text
- * lives as long as the process. chroot_dir: of ChrootDir; NULL: there is none.
+ * lives as long as the process. chroot_dir: of ChrootDir; NULL if there is none.
  */
 const char *fp_start_obstacle(const char *chroot_dir);
 
 /* In the parent: starts the daemon, goes on with the one that runs, or ends it, as the configuration says.
- * FP0103 names the obstacle; NULL: there is none. */
+ * FP0103 names the obstacle; NULL if there is none. */
 void fp_start_daemon(apr_pool_t *pconf, server_rec *s, const char *obstacle);
 
 /*

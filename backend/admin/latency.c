@@ -86,7 +86,7 @@ static struct row *make_room(struct fp_latency *l, const char *point)
     return r;
 }
 
-/* NULL: there is none yet. */
+/* NULL if there is none yet. */
 static struct row *find(struct fp_latency *l, const char *point)
 {
     for (size_t i = 0; i < l->n; i++) {

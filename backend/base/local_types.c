@@ -46,7 +46,7 @@ static const struct {
 
 #define TYPES (sizeof(types) / sizeof(types[0]))
 
-/* TYPES: there is none of that name. */
+/* TYPES if no type has that name. */
 static size_t find(const char *name)
 {
     size_t i = 0;

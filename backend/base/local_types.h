@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* By the name of the type in /proc/self/mountinfo: true if the type reports every change to inotify.  Overlay
- * is none of these, since other mounts may change the layers below it. */
+ * does not, since other mounts may change the layers below it. */
 bool fp_type_reports_all(const char *name);
 
 /* By the same name: true if a server or a process may have

@@ -12,14 +12,14 @@
 
 enum fp_log_level { FP_LOG_ERROR, FP_LOG_WARNING, FP_LOG_INFO, FP_LOG_DEBUG };
 
-/* Returns -1 for a name that is none of error, warning, info, debug. */
+/* Returns -1 unless the name is error, warning, info or debug. */
 int fp_log_level_parse(const char *name);
 
 /* The present level's name in the configuration; a constant. */
 const char *fp_log_level_text(void);
 
 /*
- * Opens a log's file for appending, and makes it where there is none.  Returns the descriptor, or -1 with
+ * Opens a log's file for appending, and creates it if necessary.  Returns the descriptor, or -1 with
  * errno: ELOOP for a symbolic link, ENXIO for a socket, and for a FIFO that nobody reads.
  */
 int fp_log_open_file(const char *path);

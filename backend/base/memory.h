@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the daemon's loop.  Where there is none the work at hand is left undone, and its client is
+ * Memory of the daemon's loop.  If it runs out, the work at hand is left undone, and its client is
  * served without the daemon.  Each such case is counted and logged here, so that an operator
  * learns of it.
  */

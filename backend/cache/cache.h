@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache: what is known of paths, with open descriptors.
+ * The cache: knowledge of paths, with open descriptors.
  *
  * One entry for each path, its parent's entry above it up to "/": a directory
  * is kept once for all that lies in it.  An entry remembers the generation
@@ -132,7 +132,7 @@ struct fp_cache_base {
     uint64_t generation; /* for fp_cache_insert() */
     uint8_t links;       /* followed to reach it */
     uint32_t mount;      /* that it lies on; 0: unknown */
-    uint64_t asked_ms;   /* what the directory's last look found of its names will do for the walk: it began then.
+    uint64_t asked_ms;   /* the walk may rely on the directory's last look at its names, which began then.
                             0: the walk has to ask */
 };
 

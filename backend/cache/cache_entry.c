@@ -379,7 +379,7 @@ bool fp_entry_has_expired(const struct fp_entry *e, uint64_t now_ms)
 
 /* ---- looks ahead ---- */
 
-/* What the next look ahead takes. A page that takes longer than the TTL makes one or two in vain. */
+/* How many questions the next look ahead takes. A page that takes longer than the TTL makes one or two in vain. */
 static uint8_t price(const struct fp_entry *e)
 {
     return e->in_vain <= 2 ? 1 : (uint8_t)(1u << (e->in_vain - 2));

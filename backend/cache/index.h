@@ -32,13 +32,13 @@ bool fp_index_add(struct fp_index *x, struct fp_indexed *e, unsigned hash);
 /* Frees all memory of the index with the last object. */
 void fp_index_remove(struct fp_index *x, struct fp_indexed *e);
 
-/* The first in the chain (next) of the objects with that hash, and of others; NULL: there are none. */
+/* The first in the chain (next) of the objects with that hash, and of others; NULL if there are none. */
 struct fp_indexed *fp_index_chain(const struct fp_index *x, unsigned hash);
 
-/* The first in the chain of that bucket, which is less than buckets; NULL: there are none. */
+/* The first in the chain of that bucket, which is less than buckets; NULL if there are none. */
 struct fp_indexed *fp_index_bucket(const struct fp_index *x, size_t i);
 
-/* The first of all objects, in no order; the index must not change meanwhile.  NULL: there is none. */
+/* The first of all objects, in no order; the index must not change meanwhile.  NULL if there is none. */
 struct fp_indexed *fp_index_first(const struct fp_index *x);
 struct fp_indexed *fp_index_next(const struct fp_index *x, const struct fp_indexed *e);
 

@@ -35,7 +35,7 @@ void fp_timer_wheel_init(struct fp_timer_wheel *w, uint64_t now_ms);
 void fp_timer_set(struct fp_timer_wheel *w, struct fp_timer *d, uint64_t at_ms);
 void fp_timer_clear(struct fp_timer_wheel *w, struct fp_timer *d);
 
-/* Takes a timer that has run out by now; it is then not set any more.  NULL: there is none. */
+/* Takes a timer that has run out by now; it is then not set any more.  NULL if there is none. */
 struct fp_timer *fp_timer_take(struct fp_timer_wheel *w, uint64_t now_ms);
 
 #endif

@@ -26,9 +26,9 @@ struct fp_mounts {
     uint64_t read_ms;                    /* when the last reading was; 0: only the first one */
     struct fp_mount_table table, before; /* the last reading, and the one before */
     struct fp_mounts_settings settings;  /* rules in one piece of memory, ours */
-    struct fp_mount unknown; /* what holds for a mount that is not in the table */
+    struct fp_mount unknown; /* stands for any mount that is not in the table */
     struct fp_mount_list *list;
-    uint64_t *number; /* what is mounted where, for others; NULL: nobody wants it */
+    uint64_t *number; /* tells these mounts from any others; NULL: nobody wants it */
 };
 
 /*
@@ -57,7 +57,7 @@ static bool is_silent(const char *type)
     return false;
 }
 
-/* wanted: what the operator says of this mount; he can also say that others make no changes. */
+/* wanted: the operator's word on this mount, perhaps that others make no changes there. */
 static enum fp_verdict judge(const char *type, bool local, int wanted, int general)
 {
     if (wanted == FP_BY_AUTO && is_silent(type))

@@ -66,8 +66,8 @@ int fp_mounts_fd(const struct fp_mounts *m);
 bool fp_mounts_changed(struct fp_mounts *m);
 
 /*
- * Calls each for every mount point at which something was mounted or
- * unmounted between the last two readings, perhaps more than once.  Returns how often; 0: what came has gone again; SIZE_MAX: that is not known.
+ * Calls each for every mount point at which something was mounted or unmounted between the last two readings, perhaps
+ * more than once.  Returns how often; 0: the change was undone; SIZE_MAX: unknown.
  */
 size_t fp_mounts_changes(const struct fp_mounts *m, void (*each)(void *ctx, const struct fp_mount *mount),
                          void *ctx);

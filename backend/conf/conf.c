@@ -384,7 +384,7 @@ static bool take_value(struct fp_conf_text *t, const struct setting *s, void *to
 static bool take_settings(struct fp_conf_text *t, struct loaded *l, const struct section *in, void *to,
                           uint64_t *given);
 
-/* Takes a mount section; token: what stands behind its key. */
+/* Takes a mount section; token: the one behind its key. */
 static bool take_mount(struct fp_conf_text *t, struct loaded *l, enum fp_conf_token token)
 {
     struct fp_conf *c = &l->conf;
@@ -566,7 +566,7 @@ static void warn_of_timeouts(const struct fp_conf *conf)
             conf->lookup_timeout_ms, conf->mount_timeout_ms);
 }
 
-/* name: of the file, NULL: there is none.  Takes the descriptor.  looks_up: as in take_file(). */
+/* name: of the file, NULL if there is none.  Takes the descriptor.  looks_up: as in take_file(). */
 static struct fp_conf *load(const char *name, int fd, char *const *overrides, size_t n, bool looks_up)
 {
     struct loaded *l = calloc(1, sizeof(*l));

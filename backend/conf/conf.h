@@ -41,7 +41,7 @@ struct fp_conf {
     size_t memory;             /* bytes for entries, contents and answers, or FP_CONF_BY_MEMORY */
     size_t max_connections;
     const char *const *roots;              /* NULL-terminated, normal form */
-    const struct fp_fleet_settings *fleet; /* NULL: there is none */
+    const struct fp_fleet_settings *fleet; /* NULL if there is none */
     bool seccomp;                          /* filters of system calls */
 };
 

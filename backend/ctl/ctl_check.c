@@ -106,7 +106,7 @@ static void check_socket(struct check *c)
 
 /* ---- the daemon ---- */
 
-/* The length of the first directory's path above the socket that this user cannot pass; 0: there is none. */
+/* The length of the first directory's path above the socket that this user cannot pass; 0 if there is none. */
 static int find_closed(const char *socket, uid_t uid, gid_t gid)
 {
     const pid_t pid = fork();

@@ -20,11 +20,11 @@ struct ctl_reports {
 enum ctl_exit ctl_read_reports(const struct ctl *ctl, const enum fp_report *wanted, struct ctl_reports *r);
 void ctl_free_reports(struct ctl_reports *r);
 
-/* Takes the next line off, without its end; NULL: there is none. */
+/* Takes the next line off, without its end; NULL if there is none. */
 char *ctl_next_line(char **text);
-/* The value of a counter, or of a key that is a number; 0: there is none. */
+/* The value of a counter, or of a key that is a number; 0 if there is none. */
 uint64_t ctl_value(const char *report, const char *name);
-/* A value that is a word, in buf; false: there is none. */
+/* A value that is a word, in buf; false if there is none. */
 bool ctl_word(const char *report, const char *name, char *buf, size_t size);
 
 /* The reports of the daemon itself and of its counters, for a judgement.  Its version lasts until the next call. */

@@ -275,7 +275,7 @@ EXPORTED int OWN(fcntl)(int fd, int operation, ...)
 /* ---- directories ---- */
 
 #if __SIZEOF_POINTER__ == 8
-/* The kernel's stream in the place of ours. False: there is none. */
+/* The kernel's stream in the place of ours. False if there is none. */
 static bool make_real(struct fp_files_stream *s)
 {
     DIR *real = REAL(opendir)(fp_files_stream_path(s));

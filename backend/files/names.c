@@ -58,7 +58,7 @@ static bool is_same_directory(const struct fp_meta *a, const struct fp_meta *b)
            && fp_time_equal(&a->ctime, &b->ctime);
 }
 
-/* The place that has the step's names, of whichever generation; NULL: there is none. */
+/* The place that has the step's names, of whichever generation; NULL if there is none. */
 static struct fp_files_names **place_of(uint64_t view, const struct fp_step *step)
 {
     for (unsigned i = 0; i < DIRECTORIES; i++) {

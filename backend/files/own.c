@@ -39,7 +39,7 @@ static struct {
     _Atomic(struct fp_client *) client; /* NULL: none yet, or in this process no more */
     atomic_uint_fast64_t retry_at_ms;   /* nobody is asked before */
     atomic_int sentinel;                /* of the counts; it goes when a program closes all descriptors */
-    _Atomic ino_t sentinel_ino;         /* 0: there is none */
+    _Atomic ino_t sentinel_ino;         /* 0 if there is none */
     struct fp_files_counts unseen;
     _Atomic(struct fp_files_counts *) counts; /* mapped for others to see, or unseen */
 } state = { .mutex = PTHREAD_MUTEX_INITIALIZER, .counts = &state.unseen };

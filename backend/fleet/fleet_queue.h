@@ -22,7 +22,7 @@ void fp_fleet_queue_destroy(struct fp_fleet_queue **q);
 void fp_fleet_queue_add(struct fp_fleet_queue *q, enum fp_fleet_op op, const char *path, size_t len);
 
 /* Takes the next waiting message, which counts as sent from now on; its sender is not set.  Valid until
- * it is stored.  False: there is none. */
+ * it is stored.  False if there is none. */
 bool fp_fleet_queue_send(struct fp_fleet_queue *q, struct fp_fleet_message *m);
 /* To be called when Redis has stored the oldest sent message. */
 void fp_fleet_queue_stored(struct fp_fleet_queue *q);

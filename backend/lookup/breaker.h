@@ -42,7 +42,7 @@ void fp_breaker_asked(struct fp_breaker *b, uint64_t now_ms);
 uint64_t fp_breaker_answered(struct fp_breaker *b, bool waiting, uint64_t now_ms);
 
 /* Both return true if the mount goes out of service now. */
-/* oldest_ms: when the oldest walk that is under way there began; 0: there is none. */
+/* oldest_ms: when the oldest walk that is under way there began; 0 if there is none. */
 bool fp_breaker_check(struct fp_breaker *b, uint32_t timeout_ms, uint64_t oldest_ms, uint64_t now_ms);
 /* The worker of a walk that began then was killed, for it took too long.  That alone opens nothing: the
  * mount's own timeout counts, from the first of such walks between which nothing else was heard. */

@@ -32,7 +32,7 @@ struct fp_observed {
     uint32_t mount;
     unsigned waited; /* how many questions did, until they were answered or gave up */
     uint64_t began_ms;
-    const struct fp_answer *answer;      /* NULL: there is none */
+    const struct fp_answer *answer;      /* NULL if there is none */
     const struct fp_walk_result *result; /* NULL: no worker answered */
 };
 void fp_observe_walk(struct fp_observer *o, const struct fp_observed *w);

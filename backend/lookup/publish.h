@@ -15,7 +15,7 @@ struct fp_tables;
 
 struct fp_publisher {
     struct fp_cache *cache;
-    const struct fp_tables *tables; /* NULL: there are none */
+    const struct fp_tables *tables; /* NULL if there are none */
     struct fp_answer answer; /* for a file whose content has another place */
 };
 

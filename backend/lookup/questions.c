@@ -21,7 +21,7 @@ void fp_question_refuse(struct fp_questions *qs, struct fp_connection *conn, uin
     fp_connection_refuse(conn, id, why == FP_NOMEM ? FP_BUSY : why);
 }
 
-/* NULL: there is none, or it is not allowed. */
+/* NULL if there is none, or it is not allowed. */
 static const struct fp_answer *find_stale(struct fp_questions *qs, const struct fp_lookup *l, bool fresh,
                                           bool no_fd)
 {

@@ -59,7 +59,7 @@ void fp_waiter_answer(struct fp_waiter *wt, fp_status why, const struct fp_answe
 void fp_waiters_answer(struct fp_waiters *all, fp_status why, const struct fp_answer *a);
 
 /* Answers a question that waits for nothing by a stale
- * answer; false: there is none, and the question remains. */
+ * answer; false if there is none, and the question remains. */
 bool fp_question_answer_stale(struct fp_questions *qs, struct fp_connection *conn, uint64_t id,
                               const struct fp_lookup *l);
 /* Answers that there is no answer, and counts that. */

@@ -61,7 +61,7 @@ bool fp_walks_have_room(const struct fp_walks *ws);
 /* True if none of the first n walks (fp_walks_counts.begun) is under way.  Detached walks do not count. */
 bool fp_walks_have_ended(const struct fp_walks *ws, uint64_t n);
 
-/* The walk that is under way and may be joined; NULL: there is none. */
+/* The walk that is under way and may be joined; NULL if there is none. */
 struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *l);
 /* Where a walk may begin. */
 enum fp_walk_begin {

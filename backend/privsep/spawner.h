@@ -39,7 +39,7 @@ fp_status fp_spawner_ask(const struct fp_spawner *s);
 
 /*
  * Reads one worker that was asked for: its process id and the daemon's end of its
- * socket, non-blocking, the caller's.  FP_AGAIN: there is none yet.  FP_BUSY: the
+ * socket, non-blocking, the caller's.  FP_AGAIN if there is none yet.  FP_BUSY: the
  * spawner could not fork.  FP_LOSTFD: this process has no descriptor free, and the
  * worker is killed.  FP_CLOSED: the spawner is gone.
  */

@@ -194,7 +194,7 @@ static bool has_key(const struct fp_answer_table *t, uint64_t at)
            && memcmp(r + 1, t->key.bytes, t->key.len) == 0;
 }
 
-/* The word of the present key's record; BUCKET: there is none. */
+/* The word of the present key's record; BUCKET if there is none. */
 static unsigned find_key(const struct fp_answer_table *t, const struct bucket *b)
 {
     for (unsigned i = 0; i < BUCKET; i++) {

@@ -84,14 +84,14 @@ void fp_answer_view_destroy(struct fp_answer_view **v);
  * The answer about a path in normal form.  *a is then a leasable answer from the cache without a descriptor,
  * in itself good.  a->readable says that there is a file; with a->content its content is at a->content_at.  The
  * answer may be used once the lease table is current and each step's slot is valid there, both looked at
- * afterwards.  False: there is none.  No system call, no lock; may be called by several threads.
+ * afterwards.  False if there is none.  No system call, no lock; may be called by several threads.
  */
 bool fp_answer_view_find(const struct fp_answer_view *v, const char *path, size_t len, struct fp_answer *a);
 
 /*
  * The steps to a directory in normal form, whose path has len bytes.  a->may_look and a->above_watched are
  * about them.  The rest is as above: they may be used once the lease table says so, looked at afterwards.
- * False: there are none.
+ * False if there are none.
  */
 bool fp_answer_view_find_dir(const struct fp_answer_view *v, const char *path, size_t len,
                              struct fp_answer *a);

@@ -75,7 +75,7 @@ bool fp_contents_view_read(const struct fp_contents_view *v, uint64_t at, void *
 bool fp_contents_read_file(int fd, char *buf, size_t size);
 
 /* Memory for a copy.  The system has a large one back as soon as it is given back: malloc(3) would keep it,
- * in each of a thousand children.  NULL: there is none. */
+ * in each of a thousand children.  NULL if there is none. */
 void *fp_copy_take(size_t size);
 /* size: as it was taken.  copy may be NULL. */
 void fp_copy_give_back(void *copy, size_t size);

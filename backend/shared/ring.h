@@ -37,7 +37,7 @@
 /* The first bytes of an area that holds a ring. */
 struct fp_ring_head {
     uint32_t magic;     /* which area, and in which layout */
-    uint32_t n_buckets; /* of the index behind the head; a power of two, or 0: there is none */
+    uint32_t n_buckets; /* of the index behind the head; a power of two, or 0 if there is none */
     uint64_t data;      /* the ring's offset in the area, */
     uint64_t size;      /* and its bytes: a multiple of FP_RING_UNIT */
     uint8_t key[16];    /* of the index's hash */

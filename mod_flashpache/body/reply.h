@@ -56,7 +56,7 @@ int fp_reply_by_core(request_rec *r);
 int fp_reply_unreadable(request_rec *r, fp_log_denied *log_denied);
 
 /*
- * True if the answer *found (NULL: there is none) may serve the request; a file that is not open yet is then, and
+ * True if the answer *found (NULL if there is none) may serve the request; a file that is not open yet is then, and
  * *found the answer with it. plain: the handler sends such files
  * itself. False: *status_r is to be returned. DECLINED: core serves the request. OK: the request has been
  * served, from the beginning.

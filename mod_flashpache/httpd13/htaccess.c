@@ -73,7 +73,7 @@ static bool is_known(const request_rec *r, const struct place *at)
     return false;
 }
 
-/* conf: the parsed file; NULL: there is none. */
+/* conf: the parsed file; NULL if there is none. */
 static void add(request_rec *r, const struct place *at, void *conf)
 {
     struct htaccess_result *h = ap_pcalloc(r->pool, sizeof(*h));

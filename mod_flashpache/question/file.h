@@ -62,7 +62,7 @@ bool fp_file_look(const struct fp_file *file, off_t *size_r, int64_t *mtime_r);
 /* pread(), which no signal interrupts. */
 ssize_t fp_file_read(const struct fp_file *file, char *buf, size_t len, off_t offset);
 
-/* The mapping of the whole file; NULL: there is none. */
+/* The mapping of the whole file; NULL if there is none. */
 struct fp_mapping *fp_file_mapping(const struct fp_file *file);
 /*
  * The mapping from which to send length bytes, made if the file was sent before or is large. It

@@ -15,7 +15,7 @@ struct fp_lease_view;
 
 struct fp_held {
     struct fp_answer *answer;   /* the request's memory; its descriptor is the file's */
-    struct fp_lease_view *view; /* the tables of its slots, and a reference to them; NULL: there are none */
+    struct fp_lease_view *view; /* the tables of its slots, and a reference to them; NULL if there are none */
     struct fp_file *file;       /* the last step's, and a reference to it; NULL: not open */
     enum fp_count found;        /* the source of the answer */
     const char *path;           /* that was asked about, not terminated: as long-lived as the answer */

@@ -78,7 +78,7 @@ struct fp_request *fp_request_shadow(const request_rec *r)
 
 /* ---- answers ---- */
 
-/* The request as part of which r is served once more; NULL: there is none. */
+/* The request as part of which r is served once more; NULL if there is none. */
 static const request_rec *begun_again(const request_rec *r)
 {
     do

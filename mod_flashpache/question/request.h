@@ -51,7 +51,7 @@ struct fp_record {
     struct fp_request *all;    /* a main request's, and those of its subrequests, linked by next */
     struct fp_request *shadow; /* like own, but httpd's walk does not use it */
     struct fp_request *tests;  /* answers to this request's tests of files, linked by next */
-    struct fp_answer *buf;     /* see fp_request_buf(); NULL: there is none at present */
+    struct fp_answer *buf;     /* see fp_request_buf(); NULL if there is none at present */
     bool kept;                 /* see fp_request_keep(): the first buffer was */
     enum fp_again again;
     const struct fp_outcome *outcome; /* the last one noted; NULL: none */
@@ -95,7 +95,7 @@ struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a);
 struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held);
 /*
  * This very request's earlier answer about a path in normal form, from its walk or from a test.
- * NULL: there is none, or it is outdated: a change was reported, or a program may have made one.
+ * NULL if there is none, or it is outdated: a change was reported, or a program may have made one.
  */
 struct fp_request *fp_request_earlier(const request_rec *r, const char *path, apr_size_t len);
 /* For rewrite.c. True: a map's program, which may change files, can run between two tests. */
@@ -108,10 +108,10 @@ bool fp_request_may_follow_program(const request_rec *r);
 /* True if httpd compares owners of links and targets in r's directory, or allows no links. */
 bool fp_request_restricts_links(const request_rec *r);
 
-/* The answer for the walk of this very request; NULL: there is none. */
+/* The answer for the walk of this very request; NULL if there is none. */
 struct fp_request *fp_request_of(const request_rec *r);
 
-/* With FlashpacheEngine Shadow: the answer that the walk would have used; NULL: there is none. */
+/* With FlashpacheEngine Shadow: the answer that the walk would have used; NULL if there is none. */
 struct fp_request *fp_request_shadow(const request_rec *r);
 
 /*
@@ -137,7 +137,7 @@ bool fp_request_any(const request_rec *r, fp_request_is *is, const void *ctx);
 
 /*
  * The answer about the file of that name, from this request or from a subrequest whose result it
- * took over (DirectoryIndex). NULL: there is none.
+ * took over (DirectoryIndex). NULL if there is none.
  */
 const struct fp_request *fp_request_find(const request_rec *r, const char *name);
 
