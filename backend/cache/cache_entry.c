@@ -256,7 +256,7 @@ static uint64_t first_refresh_ms(const struct fp_cache *c, const struct fp_entry
     const uint64_t settled_ms = e->seen_ms + FP_SETTLED_MS;
     const struct fp_meta *m = fp_entry_target(e);
 
-    if (settled_ms < fp_entry_counts_ms(e) && fp_entry_is_file(e) && !fp_entry_is_lent(e) && m->size > 0 && m->size <= c->content.file_max
+    if (settled_ms < fp_entry_counts_ms(e) && fp_entry_is_file(e) && m->size > 0 && m->size <= c->content.file_max
         && !fp_entry_had_settled(e, m, e->seen_ms) && fp_meta_had_settled(m, settled_ms))
         return settled_ms;
     return fp_entry_counts_ms(e);

@@ -428,9 +428,7 @@ static fp_status submit(struct fp_walk *w)
     w->outdated = false;
     w->stale_len = 0;
     w->task.content_max =
-        w->task.looks_only
-            ? 0
-            : fp_cache_content_max(w->walks->deps.cache, l->path, l->path_len, w->task.has_known, fp_now_ms());
+        fp_cache_content_max(w->walks->deps.cache, l->path, l->path_len, w->task.has_known, fp_now_ms());
     w->task.clock_dev = fp_cache_device(w->walks->deps.cache, l->path, l->path_len);
     w->task.clock_ms = fp_server_clock_get(w->task.clock_dev);
     st = fp_worker_pool_submit(deps->workers, w->mount, &w->task, w->base.fd, on_walked, w);

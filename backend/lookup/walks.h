@@ -67,7 +67,7 @@ struct fp_walk *fp_walk_find(const struct fp_walks *ws, const struct fp_lookup *
 enum fp_walk_begin {
     FP_WALK_NEAREST,  /* at the nearest open directory */
     FP_WALK_QUESTION, /* where it is best for a question: the path's own directory is walked before it */
-    FP_WALK_LOOK,     /* the same for a file that nobody waits for: it is not opened */
+    FP_WALK_LOOK,     /* the same for a file that nobody waits for: if it has changed, it is not opened */
     /* The same for a path that was in use: up to eight directories above it that are not open yet, on its mount,
      * are walked before it, each once. */
     FP_WALK_RESTART,

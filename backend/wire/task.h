@@ -22,7 +22,7 @@ struct fp_task {
     uint64_t clock_dev;   /* the device where the path lies, as expected, */
     int64_t clock_ms;     /* and what is known of its server's clock (server_clock.h) */
     bool names_known;     /* the base's names need not be asked of its server: they are known from a look lately */
-    bool looks_only;      /* a file is not opened, and the answer says unchanged */
+    bool looks_only;      /* a file that is not as it was is not opened, and the answer says unchanged */
     bool has_known;
     struct fp_meta known; /* the file as it was: if it still is, nothing
                                   is opened and the answer says unchanged,

@@ -302,14 +302,15 @@ static fp_status open_file(struct walk *w, struct fp_meta *m, bool known)
     return st;
 }
 
-/* A directory is kept to begin other walks at.  A file is opened, unless it is only to be looked at, or is as it was
- * before and is not to be answered by its content. */
+/* A directory is kept to begin other walks at.  A file is opened, unless it is as it was before and is not to be
+ * answered by its content, or is only to be looked at and has changed. */
 static fp_status finish(struct walk *w)
 {
     struct fp_answer *a = w->a;
     struct fp_step *last = &a->steps[a->n_steps - 1];
     const bool link = S_ISLNK(last->self.mode), known = w->task->has_known && !link;
     struct fp_meta *m = link ? &last->target : &last->self;
+    bool same;
     fp_status st;
 
     if (w->dir.fd == -1)
@@ -322,15 +323,13 @@ static fp_status finish(struct walk *w)
     }
     if (!S_ISREG(m->mode))
         return FP_OK;
-    if (w->task->looks_only
-        || (known && !w->dir.look_is_due && fp_meta_equal(m, &w->task->known) && !is_read(w, m, w->dir.mount))) {
-        a->unchanged = true;
-        return FP_OK;
-    }
-    st = open_file(w, m, known);
+    same = known && fp_meta_equal(m, &w->task->known);
+    a->unchanged = same ? !w->dir.look_is_due && !is_read(w, m, w->dir.mount) : w->task->looks_only && !link;
+    st = a->unchanged ? look_late(w, m) : open_file(w, m, known);
     if (st == FP_OK || st > FP_IOERROR)
         return st;
     /* The status is the file system's word on the file, not on the question. */
+    a->unchanged = false;
     if (link)
         last->target_status = st;
     else
