@@ -113,7 +113,8 @@ static apr_status_t bucket_read(apr_bucket *e, const char **str, apr_size_t *len
     buf = apr_bucket_alloc(n, e->list);
     got = n > 0 ? fp_file_read(s->file, buf, n, e->start) : 0;
     if (got == -1 || (got == 0 && n > 0)) {
-        const apr_status_t rv = got == -1 ? errno : APR_EOF;
+        /* mod_ssl takes APR_EOF for the end of the bucket alone, and goes on with the next response. */
+        const apr_status_t rv = got == -1 ? errno : APR_EGENERAL;
 
         apr_bucket_free(buf);
         return rv;

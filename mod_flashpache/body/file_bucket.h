@@ -25,7 +25,7 @@ struct fp_file;
  * A bucket for length bytes of the file from offset on; the caller has just seen that the file has
  * these bytes. map: a local file that is not small may be mapped. Its mapping stays while the file
  * is open, if the file was sent before or is large. If the file is read and is shorter by then,
- * reading fails with APR_EOF where it ends. The response is then cut off, never continued with
+ * reading fails with APR_EGENERAL where it ends. The response is then cut off, never continued with
  * other bytes.
  */
 apr_bucket *fp_file_bucket_create(struct fp_file *file, apr_off_t offset, apr_size_t length, bool map,

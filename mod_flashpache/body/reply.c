@@ -150,7 +150,7 @@ bool fp_reply_can_be_read(const request_rec *r, apr_bucket *e)
         || (e->length > FP_FILE_SMALL && apr_table_get(r->headers_in, "Range") != NULL))
         return true;
     rv = apr_bucket_read(e, &data, &n, APR_BLOCK_READ);
-    return rv == APR_SUCCESS || rv == APR_EOF;
+    return rv == APR_SUCCESS || rv == APR_EGENERAL;
 }
 
 int fp_reply_send(request_rec *r, apr_bucket_brigade *bb)
@@ -163,6 +163,11 @@ int fp_reply_send(request_rec *r, apr_bucket_brigade *bb)
     apr_brigade_cleanup(bb);
     if (rv == APR_SUCCESS || r->status != HTTP_OK || c->aborted)
         return OK;
+    /* The body is cut. mod_ssl leaves the connection as it is, and the next response would be part of it. */
+    if (rv != AP_FILTER_ERROR) {
+        c->keepalive = AP_CONN_CLOSE;
+        c->aborted = 1;
+    }
     ap_log_rerror(APLOG_MARK, APLOG_DEBUG, rv, r, "FP0102: sending %s failed", r->filename);
     return AP_FILTER_ERROR;
 }

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "question/again.h"
 
+#include <string.h>
+
 #include <apr_strings.h>
 #include <http_core.h>
 #include <http_log.h>
@@ -12,7 +14,9 @@
 APLOG_USE_MODULE(flashpache);
 
 #define AFRESH_MOST     3 /* times; each may see links before and after yet another change */
-#define REWRITING_ENDED "rewrite_really_last" /* of mod_rewrite, in a request's pool: no more rules */
+/* Of mod_rewrite, in a request's pool: no more rules, and that cookie is set. */
+#define REWRITING_ENDED "rewrite_really_last"
+#define COOKIE_IS_SET   "_rewrite" /* behind its name */
 
 /* How often the requests that r is part of were begun once more in that way. */
 static unsigned times_again(const request_rec *r, enum fp_again how)
@@ -64,6 +68,8 @@ static bool may_try(const request_rec *r)
 
 static int serve_again(request_rec *r, enum fp_again how)
 {
+    const bool as_asked = is_as_asked(r);
+
     fp_record_make(r)->again = how;
     /* The answers of this try are none of the next one's. */
     fp_request_leave_out(r);
@@ -75,10 +81,12 @@ static int serve_again(request_rec *r, enum fp_again how)
     if (r->main != NULL)
         return look_up_part_again(r);
     /* Where the rules of a server ended rewriting, the URI is still the one of before: they apply again. */
-    if (is_as_asked(r))
+    if (as_asked)
         apr_pool_userdata_setn(NULL, REWRITING_ENDED, NULL, r->pool);
-    ap_internal_redirect(
-        apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri), r->args != NULL ? "?" : NULL, r->args, NULL), r);
+    ap_internal_redirect(as_asked ? r->unparsed_uri
+                                  : apr_pstrcat(r->pool, ap_escape_uri(r->pool, r->uri), r->args != NULL ? "?" : NULL,
+                                                r->args, NULL),
+                         r);
     return OK;
 }
 
@@ -111,6 +119,58 @@ bool fp_again_is_by_core(const request_rec *r)
 bool fp_again_is_afresh(const request_rec *r)
 {
     return times_again(r, FP_AGAIN_AFRESH) != 0;
+}
+
+static int is_other(void *value, const char *key, const char *other)
+{
+    (void)key;
+    return strcmp(value, other) != 0;
+}
+
+/* Has mod_rewrite set a cookie again that the former try set, and that is gone with its headers. */
+static int forget_cookie(void *request, const char *key, const char *value)
+{
+    request_rec *r = request;
+    const apr_table_t *began = fp_record_of(r)->began_err;
+    const char *name = apr_pstrmemdup(r->pool, value, strcspn(value, "="));
+
+    if (began == NULL || apr_table_do(is_other, (void *)value, began, key, NULL) != 0)
+        apr_pool_userdata_setn(NULL, apr_pstrcat(r->pool, name, COOKIE_IS_SET, NULL), NULL, r->pool);
+    return 1;
+}
+
+static apr_table_t *table_again(apr_pool_t *p, const apr_table_t *began)
+{
+    return began != NULL ? apr_table_copy(p, began) : apr_table_make(p, 8);
+}
+
+int fp_again_restore(request_rec *r)
+{
+    const struct fp_record *former = r->prev != NULL ? fp_record_of(r->prev) : NULL;
+    struct fp_record *own;
+
+    if (former == NULL)
+        return DECLINED;
+    own = fp_record_make(r);
+    if (former->again == FP_AGAIN_NOT) {
+        own->began_env = apr_table_copy(r->pool, r->subprocess_env);
+        own->began_err = apr_table_copy(r->pool, r->err_headers_out);
+        return DECLINED;
+    }
+    own->began_env = former->began_env;
+    own->began_err = former->began_err;
+    apr_table_do(forget_cookie, r, r->err_headers_out, "Set-Cookie", NULL);
+    r->subprocess_env = table_again(r->pool, own->began_env);
+    r->err_headers_out = table_again(r->pool, own->began_err);
+    r->vlist_validator = NULL;
+    return DECLINED;
+}
+
+int fp_again_name(request_rec *r)
+{
+    if (r->main != NULL && fp_record_of(r->main)->again != FP_AGAIN_NOT)
+        r->uri = r->main->uri;
+    return DECLINED;
 }
 
 int fp_again_begin(request_rec *r)

@@ -19,6 +19,10 @@ int fp_again_serve_elsewhere(request_rec *r);
 
 /* create_request: the rules that led to a part that is served once more are not applied again. */
 int fp_again_begin(request_rec *r);
+/* post_read_request, before all others: a request that is served once more begins with what it began with before. */
+int fp_again_restore(request_rec *r);
+/* map_to_storage: such a part has the URI that it was asked for by, which <Location> is about. */
+int fp_again_name(request_rec *r);
 
 /* True if r, or a request that it is part of, is being served once more without an answer. */
 bool fp_again_is_by_core(const request_rec *r);

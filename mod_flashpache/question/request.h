@@ -50,10 +50,14 @@ struct fp_record {
     struct fp_request *own;
     struct fp_request *all;    /* a main request's, and those of its subrequests, linked by next */
     struct fp_request *shadow; /* like own, but httpd's walk does not use it */
-    struct fp_request *tests;  /* answers to this request's tests of files, linked by next */
+    struct fp_request *tests;  /* answers to this request's last tests of files, linked by next */
+    unsigned n_tests;          /* all that it has made */
+    apr_pool_t *tests_pool;    /* for all but the first; NULL: none yet */
     struct fp_answer *buf;     /* see fp_request_buf(); NULL if there is none at present */
     bool kept;                 /* see fp_request_keep(): the first buffer was */
     enum fp_again again;
+    /* again.c: of a request that came by a redirect; NULL: they were empty */
+    const apr_table_t *began_env, *began_err; /* subprocess_env and err_headers_out at its beginning */
     const struct fp_outcome *outcome; /* the last one noted; NULL: none */
     /* fresh.c */
     bool handled;        /* of the family's first request: a handler ran in the family */
@@ -86,13 +90,18 @@ void fp_request_leave_out(const request_rec *r);
 /* A buffer for the answer to one question of this request. The first question allocates it, the next ones
  * reuse it. It is large, but few of its steps are used. */
 struct fp_answer *fp_request_buf(const request_rec *r);
-/* Makes the answer live as long as the request's pool, and returns it. The first one stays in place, since a
- * copy would touch memory once more. Later ones, such as those of file tests, are copied. Takes the
+/* Makes the answer live as long as the pool, and returns it. The request's first one for its own pool stays in place,
+ * since a copy would touch memory once more. Others, such as those of file tests, are copied. Takes the
  * descriptor along. */
-struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a);
+struct fp_answer *fp_request_keep(const request_rec *r, apr_pool_t *p, struct fp_answer *a);
 
-/* Keeps the answer to a test (RewriteCond, an expression), which is not the walk's. */
+/* For the answer to a test (RewriteCond, an expression), which is not the walk's. A tenant's access file may have thousands
+ * of tests, so former ones of the request, and the files that they have opened, are forgotten then. */
+apr_pool_t *fp_request_tests_pool(request_rec *r);
+/* Keeps it; it is in that pool. */
 struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held);
+/* The answers of tests so far stay as long as the request. */
+void fp_request_keep_tests(const request_rec *r);
 /*
  * This very request's earlier answer about a path in normal form, from its walk or from a test.
  * NULL if there is none, or it is outdated: a change was reported, or a program may have made one.

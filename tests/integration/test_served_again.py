@@ -29,7 +29,18 @@ Substitute "s/e/ee/"
 FileETag MTime Size +Digest
 </Directory>
 """
-RULES = "RewriteEngine On\nRewriteRule ^/pretty$ /within/part.txt [END]"
+RULES = """RewriteEngine On
+RewriteRule ^/pretty$ /within/part.txt [END]
+RewriteCond %{ENV:REDIRECT_STATUS} ^$
+RewriteRule ^/app/(.*)$ /within/$1 [L]
+RewriteRule ^/within/part.txt$ - [CO=seen:1:localhost]
+RewriteRule ^/shown$ /within/part.txt
+<Location /shown>
+SetOutputFilter SUBSTITUTE
+Substitute "s/e/oo/"
+</Location>
+Header always add X-Early one early
+"""
 
 
 @pytest.fixture
@@ -40,6 +51,7 @@ def root(base):
     tree.put(root / "page.shtml", '[<!--#include file="within/part.txt" -->]')
     tree.put(root / "within/page.shtml", '[<!--#include file="part.txt" -->]')
     tree.put(root / "tagged/file.txt", "one \n")
+    tree.put(root / "shown.shtml", '[<!--#include virtual="/shown" -->]')
     return root
 
 
@@ -67,17 +79,22 @@ def get(server):
     return get
 
 
-@pytest.mark.parametrize("path", ("/page.shtml", "/within/page.shtml", "/pretty", "/within/part.txt"))
+@pytest.mark.parametrize("path", ("/page.shtml", "/within/page.shtml", "/pretty", "/within/part.txt", "/app/part.txt", "/shown.shtml"))
 def test_from_the_beginning(get, root, path):
-    """A mapping of the file that stays tells nobody of a write; its time shows it."""
+    """A mapping of the file that stays tells nobody of a write; its time shows it. A rule that looks for a redirect sees none,
+    headers and cookies are not doubled, and a part keeps the URI that a <Location> is about."""
     frame = "[{}]" if path.endswith(".shtml") else "{}"
+    e = "oo" if path.startswith("/shown") else "ee"
     for _ in range(KNOWN):
-        status, _, body = get(path)
-        assert (status, body) == (200, frame.format("onee \n"))
+        status, before, body = get(path)
+        assert (status, body) == (200, frame.format(f"on{e} \n"))
     with open(root / "within/part.txt", "r+b") as file, mmap.mmap(file.fileno(), LENGTH) as mapping:
         mapping[:] = b"twoe\n"
-        status, _, body = get(path)
-        assert (status, body) == (200, frame.format("twoee\n"))
+        status, headers, body = get(path)
+        assert (status, body) == (200, frame.format(f"two{e}\n"))
+    assert headers.get_all("X-Early") == ["one"]
+    assert headers.get_all("Set-Cookie") == before.get_all("Set-Cookie")
+    assert bool(before.get_all("Set-Cookie")) == (path == "/within/part.txt")
 
 
 @pytest.mark.parametrize("settings", ({"ttl_ms": 600_000, "watch": "ttl"},), ids=("ttl",))
