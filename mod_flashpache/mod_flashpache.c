@@ -149,6 +149,8 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_parsed_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_create_request(fp_again_begin, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_post_read_request(fp_again_restore, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_map_to_storage(fp_again_name, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_create_request(fp_intercept_request, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_dirwalk_stat(fp_sections_stat, NULL, NULL, APR_HOOK_REALLY_FIRST);
@@ -162,6 +164,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_perdir_config(fp_htaccess_keep, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_type_checker(fp_multiviews_before, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_fixups(fp_multiviews_after, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_pre_connection(fp_start_connection, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_php_calls_note, NULL, NULL, APR_HOOK_REALLY_FIRST);

@@ -3,6 +3,7 @@
 #include "start.h"
 
 #include <ap_mpm.h>
+#include <apr_portable.h>
 #include <http_config.h>
 #include <http_log.h>
 #include <sys/resource.h>
@@ -128,6 +129,16 @@ static unsigned admission_of(const struct fp_settings *settings)
     if (settings->admission != -1)
         return (unsigned)settings->admission;
     return memory < LITTLE_MEMORY ? 1 : USUAL_ADMISSION;
+}
+
+int fp_start_connection(conn_rec *c, void *socket)
+{
+    apr_os_sock_t descriptor;
+
+    (void)c;
+    if (socket != NULL && apr_os_sock_get(&descriptor, socket) == APR_SUCCESS)
+        fp_open_files_yield(descriptor);
+    return DECLINED;
 }
 
 bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle)

@@ -29,4 +29,7 @@ void fp_start_daemon(apr_pool_t *pconf, server_rec *s, const char *obstacle);
  */
 bool fp_start_child(apr_pool_t *p, server_rec *s, const char *obstacle);
 
+/* pre_connection: makes room for connections where they need all descriptors (fp_open_files_yield()). */
+int fp_start_connection(conn_rec *c, void *socket);
+
 #endif

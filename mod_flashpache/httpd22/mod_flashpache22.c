@@ -85,7 +85,10 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_child_init(start_child, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(fp_parsed_begin, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_create_request(fp_again_begin, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_post_read_request(fp_again_restore, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_map_to_storage(fp_again_name, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_map_to_storage(fp_prefill, NULL, NULL, HOOK_BEFORE_DEFAULT);
+    ap_hook_pre_connection(fp_start_connection, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(fp_fresh_connect, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(fp_fresh_begin_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_handler(fp_respond, NULL, NULL, HOOK_BEFORE_DEFAULT);

@@ -105,6 +105,7 @@ struct wish {
     apr_size_t len;
     bool fresh;   /* only an answer of which this machine's changes are all reported */
     bool to_send; /* the file is to be sent, so the child's own look opens it */
+    apr_pool_t *pool; /* for the answer; NULL: the request's */
 };
 
 static bool wants_fresh(const request_rec *r)
@@ -123,14 +124,14 @@ static apr_status_t end(void *held)
     return APR_SUCCESS;
 }
 
-/* The request holds the answer from now on, as long as its pool lives. */
-static struct fp_held *keep(const request_rec *r, const struct fp_held *h)
+/* The pool holds the answer from now on. */
+static struct fp_held *keep(const request_rec *r, apr_pool_t *p, const struct fp_held *h)
 {
-    struct fp_held *held = apr_pmemdup(r->pool, h, sizeof(*h));
+    struct fp_held *held = apr_pmemdup(p, h, sizeof(*h));
 
-    held->answer = fp_request_keep(r, h->answer);
-    held->path = apr_pstrmemdup(r->pool, h->path, h->path_len);
-    apr_pool_cleanup_register(r->pool, held, end, apr_pool_cleanup_null);
+    held->answer = fp_request_keep(r, p, h->answer);
+    held->path = apr_pstrmemdup(p, h->path, h->path_len);
+    apr_pool_cleanup_register(p, held, end, apr_pool_cleanup_null);
     return held;
 }
 
@@ -189,7 +190,7 @@ static fp_status find(const request_rec *r, const struct wish *wish, struct fp_h
     if (st == FP_UNKNOWN || st == FP_ASK)
         st = ask(r, wish, &h);
     if (st == FP_OK)
-        *held_r = keep(r, &h);
+        *held_r = keep(r, wish->pool != NULL ? wish->pool : r->pool, &h);
     return st;
 }
 
@@ -201,7 +202,7 @@ static fp_status renew(const request_rec *r, const struct fp_held *earlier, stru
     fp_status st = ask(r, &wish, &h);
 
     if (st == FP_OK)
-        *held_r = keep(r, &h);
+        *held_r = keep(r, r->pool, &h);
     return st;
 }
 
@@ -292,6 +293,7 @@ static int look_up(request_rec *r, const struct fp_settings *settings, const cha
 
     if (tested != NULL && tested->held->path_len == len && agrees(r, tested->held)) {
         /* A test of this path has an answer already: walk and test share one view. */
+        fp_request_keep_tests(r);
         fp_request_remember(r, tested->held);
         fp_note_outcome(r, tested->held->found);
         return DECLINED;
@@ -382,7 +384,7 @@ static bool may_test(const request_rec *r, const char *path, apr_size_t len)
  */
 static const struct fp_request *ask_test(request_rec *r, const char *path, apr_size_t len)
 {
-    const struct wish wish = { path, len, .fresh = true };
+    const struct wish wish = { path, len, .fresh = true, .pool = fp_request_tests_pool(r) };
     const uint64_t began_us = fp_now_us();
     struct fp_held *held;
     const fp_status st = find(r, &wish, &held);

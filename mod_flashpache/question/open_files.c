@@ -31,6 +31,7 @@ struct open_file {
 
 static struct fp_child_cache *files;
 static unsigned most_descriptors;
+static int scarce = INT_MAX; /* from this descriptor on: new ones have the lowest number that is free */
 static void (*wake)(unsigned ms); /* NULL: the child sweeps by itself */
 
 void fp_open_files_init(unsigned most, void (*wake_sweeper)(unsigned ms))
@@ -38,8 +39,10 @@ void fp_open_files_init(unsigned most, void (*wake_sweeper)(unsigned ms))
     struct rlimit rl;
 
     most_descriptors = UINT_MAX;
-    if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur / DESCRIPTORS_SHARE < UINT_MAX)
+    if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < INT_MAX) {
         most_descriptors = (unsigned)(rl.rlim_cur / DESCRIPTORS_SHARE);
+        scarce = (int)rl.rlim_cur - (int)most_descriptors;
+    }
     files = fp_child_cache_create(most, SIZE_MAX);
     wake = wake_sweeper;
 }
@@ -80,7 +83,7 @@ void fp_open_files_keep(struct fp_lease_view *view, const struct fp_step *last, 
     struct open_file *f;
 
     /* The file itself counts. */
-    if (fp_file_descriptors() > most_descriptors)
+    if (fp_file_descriptors() > most_descriptors || fp_file_descriptor(file) >= scarce)
         return;
     f = malloc(sizeof(*f));
     if (f == NULL)
@@ -102,6 +105,17 @@ static bool is_over(const struct fp_item *item)
 
     return fp_lease_view_is_superseded(f->view)
            || !fp_lease_view_is_valid(f->view, f->key.slot, f->key.generation, fp_now_ms());
+}
+
+static bool is_any(const struct fp_item *item)
+{
+    return item != NULL;
+}
+
+void fp_open_files_yield(int descriptor)
+{
+    if (descriptor >= scarce)
+        fp_child_cache_drop_if(files, is_any);
 }
 
 unsigned fp_open_files_sweep(void)

@@ -22,6 +22,10 @@ struct fp_file *fp_open_files_find(const struct fp_lease_view *view, const struc
 /* Keeps the file of that step, which has a slot, with references of its own to file and view. */
 void fp_open_files_keep(struct fp_lease_view *view, const struct fp_step *last, struct fp_file *file);
 
+/* A connection of httpd's has that descriptor. If it is one of the process's last quarter, no file is kept any more until
+ * descriptors are free again: without one httpd cannot accept a connection, and ends. */
+void fp_open_files_yield(int descriptor);
+
 /* Closes those that no answer finds any more. Returns after how many milliseconds to do it again; UINT_MAX: once
  * another file is kept. */
 unsigned fp_open_files_sweep(void);

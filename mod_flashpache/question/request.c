@@ -8,6 +8,8 @@
 #include "question/held.h"
 #include "setup/settings.h"
 
+#define TESTS 8u /* of files that a request remembers at least */
+
 static const request_rec *main_request(const request_rec *r)
 {
     while (r->main != NULL)
@@ -51,17 +53,17 @@ struct fp_answer *fp_request_buf(const request_rec *r)
     return record->buf;
 }
 
-struct fp_answer *fp_request_keep(const request_rec *r, struct fp_answer *a)
+struct fp_answer *fp_request_keep(const request_rec *r, apr_pool_t *p, struct fp_answer *a)
 {
     struct fp_record *record = fp_record_make(r);
     struct fp_answer *copy;
 
-    if (!record->kept) {
+    if (!record->kept && p == r->pool) {
         record->kept = true;
         record->buf = NULL;
         return a;
     }
-    copy = apr_pmemdup(record->pool, a, fp_answer_size(a));
+    copy = apr_pmemdup(p == r->pool ? record->pool : p, a, fp_answer_size(a));
     a->fd = -1;
     return copy;
 }
@@ -176,9 +178,9 @@ static apr_status_t forget(void *data)
     return APR_SUCCESS;
 }
 
-static struct fp_request *make(request_rec *r, struct fp_held *held)
+static struct fp_request *make(request_rec *r, apr_pool_t *p, struct fp_held *held)
 {
-    struct fp_request *q = apr_pcalloc(r->pool, sizeof(*q));
+    struct fp_request *q = apr_pcalloc(p, sizeof(*q));
 
     q->held = held;
     q->r = r;
@@ -189,7 +191,7 @@ void fp_request_remember(request_rec *r, struct fp_held *held)
 {
     struct fp_record *top = fp_record_make(main_request(r)), *own = fp_record_make(r);
     const struct fp_settings *settings = fp_settings_of(r->server);
-    struct fp_request *q = make(r, held);
+    struct fp_request *q = make(r, r->pool, held);
     const struct fp_step *last = fp_held_last(held);
 
     if (last->status == FP_ABSENT || (last->status == FP_OK && last->target_status == FP_ABSENT))
@@ -225,13 +227,36 @@ void fp_request_leave_out(const request_rec *r)
 
 /* ---- tests of files ---- */
 
+void fp_request_keep_tests(const request_rec *r)
+{
+    struct fp_record *record = fp_record_make(r);
+
+    record->tests_pool = NULL;
+}
+
+apr_pool_t *fp_request_tests_pool(request_rec *r)
+{
+    struct fp_record *record = fp_record_make(r);
+
+    if (record->n_tests < TESTS)
+        return r->pool;
+    if (record->tests_pool == NULL) {
+        apr_pool_create(&record->tests_pool, r->pool);
+    } else if (record->n_tests % TESTS == 0) {
+        record->tests = NULL;
+        apr_pool_clear(record->tests_pool);
+    }
+    return record->tests_pool;
+}
+
 struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held)
 {
     struct fp_record *record = fp_record_make(r);
-    struct fp_request *q = make(r, held);
+    struct fp_request *q = make(r, record->n_tests < TESTS ? r->pool : record->tests_pool, held);
 
-    q->next = record->tests;
+    q->next = record->n_tests == TESTS ? NULL : record->tests;
     record->tests = q;
+    record->n_tests++;
     return q;
 }
 
@@ -274,5 +299,5 @@ struct fp_request *fp_request_earlier(const request_rec *r, const char *path, ap
 
 bool fp_request_may_follow_program(const request_rec *r)
 {
-    return runs_programs && fp_record_of(r)->tests != NULL;
+    return runs_programs && fp_record_of(r)->n_tests > 0;
 }
