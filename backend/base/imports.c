@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -93,17 +94,24 @@ static struct imports read_imports(const struct object *o)
 #define SYMBOL_OF(info) ELF32_R_SYM(info)
 #endif
 
-/* The read-only pages are writable for the moment of a store.  False: it could not be made. */
+/* The read-only pages are writable for the moment of a store.  False: it could not be made.  Another thread may lead the
+ * entries of the same page. */
 static bool store(const struct object *o, fp_function **entry, fp_function *to)
 {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     const uintptr_t at = (uintptr_t)entry, size = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *page = (void *)(at - at % size);
     const bool sealed = at >= o->relro_begin && at < o->relro_end;
+    bool stored;
 
-    if (sealed && mprotect(page, size, PROT_READ | PROT_WRITE) == -1)
-        return false;
-    *(fp_function *volatile *)entry = to;
-    return !sealed || mprotect(page, size, PROT_READ) == 0;
+    pthread_mutex_lock(&mutex);
+    stored = *entry == to || !sealed || mprotect(page, size, PROT_READ | PROT_WRITE) == 0;
+    if (stored && *entry != to) {
+        *(fp_function *volatile *)entry = to;
+        stored = !sealed || mprotect(page, size, PROT_READ) == 0;
+    }
+    pthread_mutex_unlock(&mutex);
+    return stored;
 }
 
 /* The number of entries that are led now; -1: one could not be stored. */

@@ -76,7 +76,7 @@ bool fp_path_is_below(const char *path, size_t len, const char *above)
     size_t n = strlen(above);
 
     if (n == 1)
-        return true;
+        return path[0] == '/';
     return len >= n && memcmp(path, above, n) == 0 && (len == n || path[n] == '/');
 }
 

@@ -36,6 +36,11 @@ static __thread struct {
     struct fp_files_right right; /* that the C library has to say */
 } call;
 
+bool fp_files_is_inside(void)
+{
+    return inside;
+}
+
 void fp_files_begin(const struct fp_files_source *s)
 {
     atomic_store(&source, s);
@@ -116,7 +121,7 @@ static bool find_answer(const struct fp_files_source *from, const struct fp_leas
 
 void fp_files_called(void)
 {
-    if (call.pace == NULL)
+    if (inside || call.pace == NULL)
         return;
     fp_pace_called(call.pace, fp_now_us() - call.began_us, call.again);
     call.pace = NULL;
@@ -299,9 +304,12 @@ static int find_apart(const char *path, const struct wish *wish, struct fp_meta 
     size_t len;
     int result;
 
+    /* What this process asks for meanwhile, as it connects to the daemon, is no call of the program's. */
+    if (inside)
+        return FP_FILES_UNKNOWN;
     call.pace = NULL;
     call.right.answer = 0;
-    if (from == NULL || inside || path == NULL)
+    if (from == NULL || path == NULL)
         return FP_FILES_UNKNOWN;
     len = strlen(path);
     if (len > FP_MAX_PATH || !from->covers(path, len))
@@ -337,7 +345,7 @@ void fp_files_accessed(const char *path, int mode, int said)
     bool is_dir;
     size_t len;
 
-    if (call.right.answer == 0 || from == NULL)
+    if (inside || call.right.answer == 0 || from == NULL)
         return;
     inside = true;
     path = normalise(path, strlen(path), buf, &len, &is_dir);

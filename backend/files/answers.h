@@ -56,6 +56,9 @@ void fp_files_begin(const struct fp_files_source *source);
 /* This process looks at files itself from now on: it sees others than the daemon does, or as another user. */
 void fp_files_end(void);
 
+/* True while this thread's own work for an answer goes on: its calls are the C library's, and take no lock of ours. */
+bool fp_files_is_inside(void);
+
 #define FP_FILES_UNKNOWN (-1) /* the C library has to say, */
 /* and this function is to be called as soon as it has: how long it took is measured. errno stays as it was. */
 void fp_files_called(void);

@@ -30,6 +30,7 @@
 #define LINK_PREFIX "/memfd:" PREFIX
 #define LINK_ROOM   (sizeof(LINK_PREFIX) + 2 * META_MOST + sizeof(" (deleted)"))
 #define PROC_ROOM   32 /* of "/proc/self/fd/" and a number */
+#define SEALS       (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 /* The file that was copied, as it was then. */
 struct source {
@@ -86,20 +87,31 @@ static bool read_name(const char *text, size_t len, struct fp_meta *m)
     return fp_reader_done(&r);
 }
 
-static bool told_by_name(int fd, struct fp_meta *m)
+/* Anybody can give a memfd such a name and pass it on: only one of this user's or root's, made as ours, is believed. */
+static bool is_as_made(int fd, const struct stat *st)
+{
+    const int seals = fcntl(fd, F_GET_SEALS);
+
+    return (st->st_uid == geteuid() || st->st_uid == 0) && seals != -1 && (seals & SEALS) == SEALS;
+}
+
+static bool told_by_name(int fd, const struct stat *st, struct fp_meta *m)
 {
     char link[PROC_ROOM], name[LINK_ROOM];
     ssize_t n;
 
+    if (!is_as_made(fd, st))
+        return false;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     n = readlink(link, name, sizeof(name));
     return n > (ssize_t)sizeof(LINK_PREFIX) && memcmp(name, LINK_PREFIX, sizeof(LINK_PREFIX) - 1) == 0
-           && read_name(name + sizeof(LINK_PREFIX) - 1, (size_t)n - (sizeof(LINK_PREFIX) - 1), m);
+           && read_name(name + sizeof(LINK_PREFIX) - 1, (size_t)n - (sizeof(LINK_PREFIX) - 1), m)
+           && m->size == (uint64_t)st->st_size;
 }
 
 bool fp_files_is_copy(dev_t dev)
 {
-    return dev != 0 && dev == atomic_load_explicit(&memfd_dev, memory_order_relaxed);
+    return !fp_files_is_inside() && dev != 0 && dev == atomic_load_explicit(&memfd_dev, memory_order_relaxed);
 }
 
 /* ---- opening ---- */
@@ -136,7 +148,7 @@ static int make_copy(const struct fp_meta *m, const void *content, int flags)
     memfd = may_write(m->size) ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", memfd);
     if (memfd != -1 && write_all(memfd, content, m->size)
-        && fcntl(memfd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0)
+        && fcntl(memfd, F_ADD_SEALS, SEALS) == 0)
         fd = (int)syscall(SYS_openat, AT_FDCWD, link, O_RDONLY | (flags & O_CLOEXEC));
     fp_close(&memfd);
     return fd;
@@ -221,7 +233,7 @@ bool fp_files_open(const char *path, int flags, int *fd_r)
 
 static bool may_be_ours(int fd)
 {
-    return fd >= 0 && fd < DESCRIPTORS
+    return !fp_files_is_inside() && fd >= 0 && fd < DESCRIPTORS
            && atomic_load_explicit(&paths.opened[fd].ino, memory_order_relaxed) != 0;
 }
 
@@ -248,6 +260,15 @@ static bool is_unchanged(const char *path, const struct fp_meta *m)
            && fp_time_equal(&now.ctime, &m->ctime);
 }
 
+/* True if this process has a record lock on the file, which the end of any of its descriptors would release (fcntl(2)).
+ * Only another kind of lock finds it. */
+static bool has_record_lock(int fd)
+{
+    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+    return syscall(SYS_fcntl, fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
 /* Puts the file in the descriptor's place. False: the path leads to another file by now. */
 static bool replace(int fd, const char *path, const struct fp_meta *m)
 {
@@ -259,7 +280,8 @@ static bool replace(int fd, const char *path, const struct fp_meta *m)
                 && lseek(file, lseek(fd, 0, SEEK_CUR), SEEK_SET) != -1;
 
     done = done && dup3(file, fd, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) != -1;
-    fp_close(&file);
+    if (file != -1 && !has_record_lock(file))
+        fp_close(&file);
     return done;
 }
 
@@ -310,7 +332,7 @@ bool fp_files_told(int fd, struct stat *st, struct fp_meta *m)
         *m = s->meta;
         told = true;
     } else {
-        told = told_by_name(fd, m);
+        told = told_by_name(fd, st, m);
     }
     free(s);
     errno = before;

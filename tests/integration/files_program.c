@@ -16,6 +16,11 @@
  *   preload        LD_PRELOAD, as a program would get it that this one starts
  *   namespace      another mount namespace: "0", or the error's number
  *   threads PATH   eight threads ask at once, 20,000 times each: how many answers were wrong
+ *   each PATH      four threads ask about PATH/0 to PATH/119, each about a quarter: how many were not there
+ *   loads LIBRARY  four threads load and close it 5,000 times each: "0"
+ *   within PATH    changes to that directory: "0", or the error's number
+ *   forge PATH     makes a memfd of one byte with the name of a copy: its size by fstat()
+ *   lock PATH      holds a record lock on a copy's file, by another descriptor, and locks the copy: "held", or "lost"
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -29,6 +34,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,6 +43,8 @@
 #include <unistd.h>
 
 #define THREADS 8
+#define EACH    4
+#define NAMES   120
 
 static int own_stat(const char *path, struct stat *st)
 {
@@ -90,6 +99,116 @@ static long threads(char *path)
         wrong += (long)each;
     }
     return wrong;
+}
+
+static const char *at_work; /* by four threads */
+
+static void *ask_a_part(void *part)
+{
+    char name[5000];
+    struct stat st;
+    long absent = 0;
+
+    for (long i = (long)part; i < NAMES; i += EACH) {
+        snprintf(name, sizeof(name), "%s/%ld", at_work, i);
+        absent += stat(name, &st) != 0;
+    }
+    return (void *)absent;
+}
+
+static void *load_and_close(void *part)
+{
+    long failed = 0;
+
+    (void)part;
+    for (int i = 0; i < 5000; i++) {
+        void *handle = dlopen(at_work, RTLD_NOW);
+
+        failed += handle == NULL || dlclose(handle) != 0;
+    }
+    return (void *)failed;
+}
+
+static long by_four(void *(*work)(void *), const char *path)
+{
+    pthread_t all[EACH];
+    long sum = 0;
+    void *each;
+
+    at_work = path;
+    for (long i = 0; i < EACH; i++)
+        pthread_create(&all[i], NULL, work, (void *)i);
+    for (int i = 0; i < EACH; i++) {
+        pthread_join(all[i], &each);
+        sum += (long)each;
+    }
+    return sum;
+}
+
+static bool is_locked(const char *path)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+    const pid_t pid = fork();
+    int status, fd;
+
+    if (pid == 0) {
+        fd = open(path, O_RDWR);
+        _exit(fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? 1 : 0);
+    }
+    waitpid(pid, &status, 0);
+    return WEXITSTATUS(status) == 1;
+}
+
+static int open_copy(const char *path)
+{
+    char name[40], link[300];
+
+    for (int i = 0; i < 600; i++) {
+        const int fd = open(path, O_RDONLY);
+
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        if (readlink(name, link, sizeof(link)) > 7 && memcmp(link, "/memfd:", 7) == 0)
+            return fd;
+        close(fd);
+        nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+    }
+    return -1;
+}
+
+static int forge(const char *path)
+{
+    char name[40], link[300];
+    struct stat st;
+    ssize_t n;
+    int fd;
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", open_copy(path));
+    n = readlink(name, link, sizeof(link) - 1);
+    if (n == -1)
+        return -1;
+    link[n] = '\0';
+    if (strstr(link, " (deleted)") != NULL)
+        *strstr(link, " (deleted)") = '\0';
+    fd = memfd_create(link + strlen("/memfd:"), MFD_CLOEXEC);
+    return write(fd, "x", 1) == 1 && fstat(fd, &st) == 0 ? (int)st.st_size : -1;
+}
+
+static const char *lock_beside_a_copy(const char *path)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+    const int copy = open_copy(path), file = open(path, O_RDWR);
+    const char *found;
+
+    if (copy == -1)
+        return "no copy";
+    if (file == -1 || fcntl(file, F_SETLK, &lock) == -1 || !is_locked(path))
+        return "no lock";
+    if (flock(copy, LOCK_SH | LOCK_NB) == -1)
+        return "no second lock";
+    found = is_locked(path) ? "held" : "lost";
+    close(copy);
+    close(file);
+    return found;
 }
 
 static void load(const char *library)
@@ -257,6 +376,16 @@ static void obey(const char *word, char *path)
         printf("%d\n", unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? 0 : errno);
     else if (strcmp(word, "threads") == 0)
         printf("%ld\n", threads(path));
+    else if (strcmp(word, "each") == 0)
+        printf("%ld\n", by_four(ask_a_part, path));
+    else if (strcmp(word, "loads") == 0)
+        printf("%ld\n", by_four(load_and_close, path));
+    else if (strcmp(word, "within") == 0)
+        printf("%d\n", chdir(path) == 0 ? 0 : errno);
+    else if (strcmp(word, "forge") == 0)
+        printf("%d\n", forge(path));
+    else if (strcmp(word, "lock") == 0)
+        printf("%s\n", lock_beside_a_copy(path));
     fflush(stdout);
 }
 

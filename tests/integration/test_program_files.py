@@ -581,3 +581,45 @@ def test_without_descriptors(running, site):
     assert running("stat", path) == "0" and running("stat", site / "none") == str(errno.ENOENT)
     assert running("limit", 100) == "0"
     wait_for(lambda: running("until", path) == "yes", "a connection")
+
+
+def test_threads_connect_at_once(program, lab, base, slow_directory):
+    """Whoever connects to the daemon looks at files itself. These are no calls of the program's."""
+    source = base / "connects-source"
+    for number in range(120):
+        tree.put(source / f"site/{number}", "<?php\n")
+    site = slow_directory(source, 3000) / "site"
+    for turn in range(3):
+        with lab.daemon(f"connects{turn}", ttl_ms=60000) as daemon, Program(program, site, daemon.socket) as running:
+            for number in range(40):    # it learns that to ask is quicker
+                assert running("stat", site / str(number)) == "0"
+            assert running("each", site) == "0"
+
+
+def test_libraries_loaded_by_threads(program, base, daemon, site):
+    """Their import tables are read-only, but for the moment in which one thread leads an entry."""
+    library = files_kit.compiled(base, "files_extension.c", "-shared", "-fPIC", "-Wl,-z,relro,-z,now")
+    with Program(program, site, daemon.socket) as running:
+        assert running("loads", library) == "0"
+
+
+def test_paths_below_the_working_directory(program, daemon, site):
+    """All absolute paths are the library's."""
+    tree.put(site / "etc/hostname", "of the site\n")
+    with Program(program, "/", daemon.socket) as running:
+        assert running("within", site) == "0"
+        for _ in range(20):
+            assert running("size", "etc/hostname") == "12"
+            assert running("stat", "a/b/file.php") == "0"
+            assert running("stat", "a") == "0"
+            assert running("stat", "none") == str(errno.ENOENT)
+
+
+def test_beside_a_copy(program, remote):
+    """The end of any descriptor of a file ends a process's record locks on it. And anybody can give a memfd a copy's name."""
+    site, socket = remote
+    path = tree.put(site / "file", "abc" * 100)
+    os.chown(path, *user_ids())
+    with Program(program, site, socket) as running:
+        assert running("lock", path) == "held"
+        assert running("forge", path) == "1"
