@@ -15,6 +15,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 void fp_close(int *fd)
 {
     int saved = errno;
@@ -153,6 +155,22 @@ static fp_status status_of_errno(void)
     return errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN ? FP_CLOSED : FP_SYSTEM;
 }
 
+/* True after a signal, while the socket's time for the call is not over: the kernel would begin it anew. */
+static bool goes_on(int sock, int option, uint64_t began_ms)
+{
+    struct timeval most = { 0, 0 };
+    socklen_t len = sizeof(most);
+    uint64_t most_ms;
+
+    if (errno != EINTR)
+        return false;
+    most_ms = getsockopt(sock, SOL_SOCKET, option, &most, &len) == 0
+                  ? (uint64_t)most.tv_sec * 1000 + (uint64_t)most.tv_usec / 1000
+                  : 0;
+    errno = EAGAIN;
+    return most_ms == 0 || fp_now_ms() < began_ms + most_ms;
+}
+
 bool fp_unix_address(struct sockaddr_un *addr_r, const char *path)
 {
     const size_t len = strlen(path);
@@ -172,6 +190,7 @@ static fp_status send_packet(int sock, const void *data, size_t len, int fd, int
     } control;
     struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    const uint64_t began_ms = fp_now_ms();
     ssize_t n;
 
     if (fd != -1) {
@@ -188,7 +207,7 @@ static fp_status send_packet(int sock, const void *data, size_t len, int fd, int
     }
     do {
         n = sendmsg(sock, &msg, MSG_NOSIGNAL | flags);
-    } while (n == -1 && errno == EINTR);
+    } while (n == -1 && goes_on(sock, SO_SNDTIMEO, began_ms));
     if (n == -1)
         return status_of_errno();
     return (size_t)n == len ? FP_OK : FP_PROTOCOL;
@@ -237,6 +256,7 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *f
     } control;
     struct iovec iov = { .iov_base = data, .iov_len = cap };
     struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+    const uint64_t began_ms = fp_now_ms();
     fp_status st = FP_OK;
     int fd = -1;
     size_t came;
@@ -252,7 +272,7 @@ fp_status fp_recv_packet(int sock, void *data, size_t cap, size_t *len_r, int *f
     }
     do {
         n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-    } while (n == -1 && errno == EINTR);
+    } while (n == -1 && goes_on(sock, SO_RCVTIMEO, began_ms));
     if (n == -1)
         return status_of_errno();
     came = take_fds(&msg, &fd);

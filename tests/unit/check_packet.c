@@ -396,6 +396,27 @@ START_TEST(signals_do_not_interrupt)
 }
 END_TEST
 
+/* Each signal would begin the socket's time anew. */
+START_TEST(signals_do_not_lengthen_the_time)
+{
+    const struct sigaction action = { .sa_handler = count_signal };
+    const struct itimerval every = { { 0, 10000 }, { 0, 10000 } };
+    const struct itimerval never = { { 0, 0 }, { 0, 0 } };
+    const struct timeval tv = { 0, 50000 };
+    int fd;
+    fp_status st;
+
+    signals = 2;
+    ck_assert_int_eq(setsockopt(near, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+    ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &every, NULL), 0);
+    st = receive(&fd);
+    setitimer(ITIMER_REAL, &never, NULL);
+    ck_assert_int_eq((int)st, FP_AGAIN);
+    ck_assert_int_gt(signals, 2);
+}
+END_TEST
+
 /* ---- seals ---- */
 
 START_TEST(what_is_sealed)
@@ -582,6 +603,7 @@ int main(void)
     tcase_add_test(t, full_socket_takes_whole_packets_or_none);
     tcase_add_test(t, time_that_runs_out);
     tcase_add_test(t, signals_do_not_interrupt);
+    tcase_add_test(t, signals_do_not_lengthen_the_time);
     tcase_add_test(t, no_socket_at_all);
     t = unit_add_case(s, "seals", setup, teardown, 0);
     tcase_add_test(t, what_is_sealed);
