@@ -110,7 +110,7 @@ void fp_cache_note_in_use(struct fp_cache *c, const char *path, size_t len);
 struct fp_cache_refresh {
     const char *path; /* good until the next call with this cache */
     size_t len;
-    bool lent; /* its file may not be held open, so only a question opens it */
+    bool lent; /* its file may not be held open: if it has changed, only a question opens it */
 };
 
 /*

@@ -128,16 +128,21 @@ static size_t on_changed(void *ctx, const struct fp_watch_key *key, const char *
     return ev.visited + of_all.visited;
 }
 
-/* With the watch the reports of changes in a directory end as well. */
+/* No report of a change reaches the entry any more, nor those below it. */
+static void lose_reports(struct fp_cache *c, struct fp_entry *e)
+{
+    e->generation = ++c->last_generation;
+    fp_entry_invalidate(c, e);
+    close_file(c, e);
+}
+
 static void on_object_gone(void *ctx, void *owner)
 {
     const struct event *ev = ctx;
     struct fp_entry *e = owner;
 
-    e->generation = ++ev->c->last_generation;
     report(ev->c, e->path, e->len, true);
-    fp_entry_invalidate(ev->c, e);
-    close_file(ev->c, e);
+    lose_reports(ev->c, e);
 }
 
 void fp_entry_lose(void *ctx, void *owner, struct fp_dependency *s)
@@ -150,9 +155,7 @@ void fp_entry_lose(void *ctx, void *owner, struct fp_dependency *s)
         e->own = NULL;
     fp_dependencies_drop_one(c->dependencies, &e->dependencies, s);
     c->bytes += fp_entry_bytes(e) - before;
-    e->generation = ++c->last_generation;
-    fp_entry_invalidate(c, e);
-    close_file(c, e);
+    lose_reports(c, e);
 }
 
 /* A tenant can lead as many paths as he likes to an object: by links, or to his own by many names for a file. All other

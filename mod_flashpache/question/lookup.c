@@ -391,7 +391,7 @@ static const struct fp_request *ask_test(request_rec *r, const char *path, apr_s
 
     if (st != FP_OK || was_asked(held))
         fp_note_us(r, fp_now_us() - began_us);
-    return st == FP_OK ? fp_request_remember_test(r, held) : NULL;
+    return st == FP_OK ? fp_request_remember_test(r, wish.pool, held) : NULL;
 }
 
 /* The name without double slashes: the kernel takes both for the same. */

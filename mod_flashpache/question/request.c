@@ -229,9 +229,7 @@ void fp_request_leave_out(const request_rec *r)
 
 void fp_request_keep_tests(const request_rec *r)
 {
-    struct fp_record *record = fp_record_make(r);
-
-    record->tests_pool = NULL;
+    fp_record_make(r)->tests_pool = NULL;
 }
 
 apr_pool_t *fp_request_tests_pool(request_rec *r)
@@ -249,10 +247,10 @@ apr_pool_t *fp_request_tests_pool(request_rec *r)
     return record->tests_pool;
 }
 
-struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held)
+struct fp_request *fp_request_remember_test(request_rec *r, apr_pool_t *p, struct fp_held *held)
 {
     struct fp_record *record = fp_record_make(r);
-    struct fp_request *q = make(r, record->n_tests < TESTS ? r->pool : record->tests_pool, held);
+    struct fp_request *q = make(r, p, held);
 
     q->next = record->n_tests == TESTS ? NULL : record->tests;
     record->tests = q;

@@ -98,8 +98,8 @@ struct fp_answer *fp_request_keep(const request_rec *r, apr_pool_t *p, struct fp
 /* For the answer to a test (RewriteCond, an expression), which is not the walk's. A tenant's access file may have thousands
  * of tests, so former ones of the request, and the files that they have opened, are forgotten then. */
 apr_pool_t *fp_request_tests_pool(request_rec *r);
-/* Keeps it; it is in that pool. */
-struct fp_request *fp_request_remember_test(request_rec *r, struct fp_held *held);
+/* Keeps it in that pool, where it is. */
+struct fp_request *fp_request_remember_test(request_rec *r, apr_pool_t *p, struct fp_held *held);
 /* The answers of tests so far stay as long as the request. */
 void fp_request_keep_tests(const request_rec *r);
 /*
